@@ -1,0 +1,17 @@
+//! What a merge needs of each run.
+
+use crate::error::Result;
+use crate::format::{Direction, Position};
+use crate::segment::Record;
+
+/// A place in one run of records, in the order (collection, id, newest version first).
+pub(crate) trait Cursor: Send {
+    /// Forward: stands on the first entry after the position. Reverse: on the last entry before it.
+    fn seek(&mut self, position: Position<'_>, direction: Direction) -> Result<()>;
+
+    /// Moves one entry in the direction. The cursor must stand on an entry. After an error the cursor must not be used.
+    fn step(&mut self, direction: Direction) -> Result<()>;
+
+    /// The record under the cursor, verified; `None` past either end.
+    fn current(&self) -> Option<&Record>;
+}
