@@ -1,0 +1,314 @@
+//! An open segment file, active or sealed: reading records by place.
+//!
+//! Invariants:
+//!
+//! 1. A record is handed out only after its checksum matched its file, offset and sequence.
+//! 2. Nothing at or behind the caller's `end` is touched: those bytes may be unwritten, or missing.
+//! 3. Beyond memory a record costs one read, unless it is longer than the file's records commonly
+//!    are.
+//!
+//! Cost of a mapped read: the record's cache lines, its checksum, and one increment on a line that
+//! the thread has to itself; no allocation. Of a read by `pread`: one call and one allocation.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::pin::{Mapping, PINS, Pin, pin_of_thread};
+use super::reaper::Reaper;
+use super::record::Record;
+use crate::disk::{Access, Disk, DiskFile, OpenMode};
+use crate::error::{Error, Result};
+use crate::format::{
+    LOG_START, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordFault, RecordHeader, SegmentId,
+};
+use crate::sync::{Arc, AtomicU32, Ordering, Weak};
+
+/// How documents are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Regime {
+    /// As slices of the mapped file, without a copy: while the files fit in memory.
+    Mapped,
+    /// With `pread`, into bytes of their own: one I/O a record, no read-around, no `SIGBUS`.
+    Pread,
+}
+
+/// What is read of a record whose length is not known, in bytes: a document of 1 KiB and its id.
+const GUESS_BYTES: u32 = 1280;
+const GUESS_BYTES_MIN: u32 = 192;
+
+const EXTENSION: &str = "seg";
+const NAME_DIGITS: usize = 16;
+
+/// The path of a segment's file.
+pub(crate) fn segment_path(dir: &Path, id: SegmentId) -> PathBuf {
+    dir.join(format!("{:0NAME_DIGITS$x}.{EXTENSION}", id.0))
+}
+
+/// The segment whose file has this name; `None` for names that [`segment_path`] does not make.
+pub(crate) fn parse_segment_name(name: &OsStr) -> Option<SegmentId> {
+    let (digits, extension) = name.to_str()?.split_once('.')?;
+    let lower_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    if extension != EXTENSION || digits.len() != NAME_DIGITS || !digits.bytes().all(lower_hex) {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok().map(SegmentId)
+}
+
+/// An open segment file.
+#[derive(Debug)]
+pub(crate) struct SegmentFile {
+    id: SegmentId,
+    incarnation: u64,
+    capacity: u64,
+    mapping: Arc<Mapping>,
+    pins: [Arc<Pin>; PINS],
+    guess_bytes: AtomicU32,
+}
+
+impl SegmentFile {
+    /// Creates a segment's file: empty, sparse, `capacity` bytes long and mapped so far. Neither
+    /// its header nor its name is written durably. Its remains go to the reaper.
+    ///
+    /// # Errors
+    ///
+    /// When the file exists, or the operating system refuses; no file is left behind then.
+    pub(crate) fn create(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        id: SegmentId,
+        incarnation: u64,
+        capacity: u64,
+        reaper: &Arc<Reaper>,
+    ) -> Result<Arc<Self>> {
+        let path = segment_path(dir, id);
+        let file =
+            disk.open(&path, OpenMode::CreateNew).map_err(|e| Error::io("create", &path, e))?;
+        let map = match file.set_len(capacity).and_then(|()| file.map(capacity)) {
+            Ok(map) => map,
+            Err(e) => {
+                // The first failure is the one to report.
+                let _ = disk.remove(&path);
+                return Err(Error::io("create", &path, e));
+            }
+        };
+        let mapping = Mapping::new(map, file, disk, path, reaper);
+        Ok(Self::from_mapping(id, incarnation, capacity, &mapping))
+    }
+
+    /// Opens a segment's file and maps its first `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the file is shorter than `len`; `Io` when it is missing or cannot be opened.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        id: SegmentId,
+        incarnation: u64,
+        len: u64,
+        mode: OpenMode,
+        reaper: &Arc<Reaper>,
+    ) -> Result<Arc<Self>> {
+        let path = segment_path(dir, id);
+        let open = || -> io::Result<_> {
+            let file = disk.open(&path, mode)?;
+            let found = file.len()?;
+            Ok((file, found))
+        };
+        let (file, found) = open().map_err(|e| Error::io("open", &path, e))?;
+        if found < len {
+            let what = format!("the file is cut: it had {len} bytes");
+            return Err(Error::corrupt(&path, found, what));
+        }
+        let map = file.map(len).map_err(|e| Error::io("map", &path, e))?;
+        let mapping = Mapping::new(map, file, disk, path, reaper);
+        Ok(Self::from_mapping(id, incarnation, len, &mapping))
+    }
+
+    fn from_mapping(
+        id: SegmentId,
+        incarnation: u64,
+        capacity: u64,
+        mapping: &Arc<Mapping>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            incarnation,
+            capacity,
+            mapping: Arc::clone(mapping),
+            pins: std::array::from_fn(|_| Pin::new(mapping)),
+            guess_bytes: AtomicU32::new(GUESS_BYTES),
+        })
+    }
+
+    pub(crate) fn id(&self) -> SegmentId {
+        self.id
+    }
+
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.mapping.path()
+    }
+
+    pub(crate) fn disk_file(&self) -> &Arc<dyn DiskFile> {
+        self.mapping.file()
+    }
+
+    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+        self.mapping.disk()
+    }
+
+    pub(super) fn reaper(&self) -> &Weak<Reaper> {
+        self.mapping.reaper()
+    }
+
+    /// How many bytes are mapped.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Has the file unlinked once its last reader is gone.
+    pub(crate) fn doom(&self) {
+        self.mapping.doom();
+    }
+
+    /// Tells how long records commonly are, so that a `pread` takes one and not its neighbours'
+    /// pages.
+    pub(super) fn expect_records_of(&self, mean_bytes: u64) {
+        let guess = (mean_bytes + mean_bytes / 8).next_multiple_of(64);
+        let guess = u32::try_from(guess).unwrap_or(GUESS_BYTES);
+        self.guess_bytes.store(guess.clamp(GUESS_BYTES_MIN, GUESS_BYTES), Ordering::Relaxed);
+    }
+
+    /// Reads and verifies the record at `offset`, all of which lies below `end`.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt`, with file and offset, when no record verifies there; `Io` when the bytes cannot
+    /// be read.
+    pub(crate) fn read(&self, offset: u64, end: u64, regime: Regime) -> Result<Record> {
+        self.read_after(None, offset, end, regime)
+    }
+
+    /// [`SegmentFile::read`], which reuses the pin of an earlier record of this file.
+    pub(super) fn read_after(
+        &self,
+        earlier: Option<Record>,
+        offset: u64,
+        end: u64,
+        regime: Regime,
+    ) -> Result<Record> {
+        match regime {
+            Regime::Mapped => {
+                let header = self.verify_mapped(offset, end)?;
+                let pin = earlier.and_then(Record::into_pin).unwrap_or_else(|| self.pin());
+                Ok(Record::mapped(header, offset, pin))
+            }
+            Regime::Pread => self.read_owned(offset, end),
+        }
+    }
+
+    /// The id of the record at `offset`, not verified, for comparisons among records that this
+    /// process wrote or has verified; empty when the lengths make no sense.
+    pub(crate) fn id_at(&self, offset: u64) -> &[u8] {
+        let id = || {
+            let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES)?;
+            let header = RecordHeader::parse_unchecked(header).ok()?;
+            let start = offset.checked_add(RECORD_HEADER_BYTES as u64)?;
+            self.mapping.bytes(start, usize::from(header.id_len))
+        };
+        id().unwrap_or_default()
+    }
+
+    fn pin(&self) -> Arc<Pin> {
+        Arc::clone(&self.pins[pin_of_thread()])
+    }
+
+    /// Has a record that will soon be read on its way from memory; costs a few instructions.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u64) {
+        self.mapping.prefetch(offset);
+    }
+
+    /// Published bytes of the map; `None` beyond it.
+    pub(super) fn mapped(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.mapping.bytes(offset, len)
+    }
+
+    /// Fills `buf` from the file. A file that ends too early is damage, not an I/O error.
+    pub(super) fn pread(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.disk_file().read_exact_at(buf, offset, Access::Keep).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(self.path(), offset, "the file ends before these bytes")
+            }
+            _ => Error::io("read", self.path(), e),
+        })
+    }
+
+    /// Verifies the record at `offset` of the map.
+    fn verify_mapped(&self, offset: u64, end: u64) -> Result<RecordHeader> {
+        let verify = || {
+            let room = room(offset, end.min(self.capacity))?;
+            let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES);
+            let header = RecordHeader::parse_unchecked(header.ok_or(RecordFault::Short)?)?;
+            if header.used_len() as u64 > room {
+                return Err(RecordFault::Short);
+            }
+            let bytes = self.mapping.bytes(offset, header.used_len()).ok_or(RecordFault::Short)?;
+            header.verify(bytes, self.incarnation, offset)?;
+            Ok(header)
+        };
+        verify().map_err(|fault: RecordFault| self.corrupt(offset, fault))
+    }
+
+    fn read_owned(&self, offset: u64, end: u64) -> Result<Record> {
+        thread_local! {
+            static GUESS: RefCell<[u8; GUESS_BYTES as usize]> =
+                const { RefCell::new([0; GUESS_BYTES as usize]) };
+        }
+        let fault = |fault| self.corrupt(offset, fault);
+        let room = room(offset, end).map_err(fault)?;
+        let guess = u64::from(self.guess_bytes.load(Ordering::Relaxed)).min(room);
+        let guess = usize::try_from(guess).unwrap_or(GUESS_BYTES as usize);
+        GUESS.with_borrow_mut(|scratch| {
+            let scratch = &mut scratch[..guess];
+            self.pread(scratch, offset)?;
+            let header = RecordHeader::parse_unchecked(scratch).map_err(fault)?;
+            let used = header.used_len();
+            if used as u64 > room {
+                return Err(fault(RecordFault::Short));
+            }
+            let bytes: Arc<[u8]> = if let Some(bytes) = scratch.get(..used) {
+                bytes.into()
+            } else {
+                let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, used).collect();
+                let rest = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
+                rest[..guess].copy_from_slice(scratch);
+                self.pread(&mut rest[guess..], offset + guess as u64)?;
+                bytes
+            };
+            header.verify(&bytes, self.incarnation, offset).map_err(fault)?;
+            Ok(Record::owned(header, offset, bytes))
+        })
+    }
+
+    fn corrupt(&self, offset: u64, fault: RecordFault) -> Error {
+        Error::corrupt(self.path(), offset, fault.what())
+    }
+}
+
+/// The bytes from a place of the log to its end.
+fn room(offset: u64, end: u64) -> Result<u64, RecordFault> {
+    if offset < LOG_START || !offset.is_multiple_of(RECORD_ALIGNMENT as u64) {
+        return Err(RecordFault::Header);
+    }
+    match end.checked_sub(offset) {
+        Some(room) if room >= RECORD_HEADER_BYTES as u64 => Ok(room),
+        _ => Err(RecordFault::Short),
+    }
+}

@@ -1,0 +1,146 @@
+//! A record that was read and verified.
+//!
+//! Invariants:
+//!
+//! 1. A `Record` exists only for bytes whose checksum matched their file, place and sequence.
+//! 2. Its bytes outlive the segment's removal: it borrows the map through a pin, or owns them.
+
+use std::fmt;
+use std::path::Path;
+
+use super::pin::Pin;
+use crate::error::{Error, Result};
+use crate::format::{CollectionId, Key, Kind, RECORD_HEADER_BYTES, RecordHeader, Sequence};
+use crate::sync::Arc;
+
+/// A verified record: borrows its segment's map and pins it, or owns its bytes.
+///
+/// A clone costs one atomic increment.
+#[derive(Clone)]
+pub(crate) struct Record {
+    header: RecordHeader,
+    offset: u64,
+    bytes: Bytes,
+}
+
+/// From the header to the document's last byte.
+#[derive(Clone)]
+enum Bytes {
+    Mapped(Arc<Pin>),
+    Owned(Arc<[u8]>),
+}
+
+impl Record {
+    /// A record whose bytes at `offset` of the pin's map were verified.
+    pub(super) fn mapped(header: RecordHeader, offset: u64, pin: Arc<Pin>) -> Self {
+        Self { header, offset, bytes: Bytes::Mapped(pin) }
+    }
+
+    /// A record whose bytes, from the header on, were verified.
+    pub(super) fn owned(header: RecordHeader, offset: u64, bytes: Arc<[u8]>) -> Self {
+        Self { header, offset, bytes: Bytes::Owned(bytes) }
+    }
+
+    /// Gives up the record for its pin.
+    pub(super) fn into_pin(self) -> Option<Arc<Pin>> {
+        match self.bytes {
+            Bytes::Mapped(pin) => Some(pin),
+            Bytes::Owned(_) => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owned_for_test(
+        collection: CollectionId,
+        id: &[u8],
+        document: &[u8],
+        sequence: Sequence,
+        kind: Kind,
+    ) -> Self {
+        let mut bytes = Vec::new();
+        crate::format::append_record(&mut bytes, kind, collection, id, document);
+        crate::format::place_record(&mut bytes, 0, 0, sequence);
+        let header = RecordHeader::parse(&bytes, 0, 0).expect("it was just written");
+        Self::owned(header, 0, bytes.into())
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
+    pub(crate) fn collection(&self) -> CollectionId {
+        self.header.collection
+    }
+
+    pub(crate) fn sequence(&self) -> Sequence {
+        self.header.sequence
+    }
+
+    /// The encoded id.
+    pub(crate) fn id(&self) -> &[u8] {
+        self.bytes(RECORD_HEADER_BYTES, usize::from(self.header.id_len))
+    }
+
+    pub(crate) fn document(&self) -> &[u8] {
+        self.bytes(self.header.document_start(), self.header.document_len as usize)
+    }
+
+    /// Where the record stands in its file, in bytes.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    #[cfg(test)]
+    /// Whether the bytes are the file's own, mapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
+    }
+
+    /// Whether this is a version of the key.
+    pub(super) fn is_of(&self, key: &Key<'_>) -> bool {
+        self.collection() == key.collection && self.id() == key.id
+    }
+
+    /// Lets puts and tombstones pass. A marker of lost bytes, and a record that an index must not
+    /// name, are damage; kinds that this version cannot read need a newer one.
+    pub(super) fn check_servable(&self, file: &Path) -> Result<()> {
+        match self.kind() {
+            Kind::Put | Kind::Delete => Ok(()),
+            Kind::Damaged => Err(Error::corrupt(
+                file,
+                self.offset,
+                "an earlier copy of the record was damaged, and this marks its place",
+            )),
+            kind @ (Kind::RangeDelete | Kind::Expiry | Kind::Patch) => {
+                let what = format!("a record of kind {kind:?} at byte {}", self.offset);
+                Err(Error::UnsupportedFormat { file: file.to_owned(), what })
+            }
+            Kind::Mark | Kind::Catalogue | Kind::Batch => Err(Error::corrupt(
+                file,
+                self.offset,
+                "the index names a record that has no document",
+            )),
+        }
+    }
+
+    fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(pin) => pin.bytes(self.offset + start as u64, len),
+            Bytes::Owned(bytes) => bytes.get(start..start + len),
+        }
+        .unwrap_or_else(|| unreachable!("a record's bounds were checked when it was read"))
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("kind", &self.kind())
+            .field("collection", &self.collection())
+            .field("sequence", &self.sequence())
+            .field("id", &format_args!("{}", self.id().escape_ascii()))
+            .field("document_len", &self.header.document_len)
+            .field("offset", &self.offset)
+            .finish()
+    }
+}

@@ -1,0 +1,155 @@
+//! Documents outlive their segment, and files go when the last document has.
+
+use super::*;
+use crate::format::{Direction, Position, Side};
+use crate::scan::Cursor;
+use crate::sync::{AtomicUsize, Ordering};
+
+#[test]
+fn a_document_outlives_its_doomed_segment_and_the_file_goes_with_it() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    let notified = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&notified);
+    fixture.reaper.set_notify(Box::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    }));
+    let written = fixture.ordered()[3];
+    let segment = SealedSegment::from_file(fixture.meta.clone(), file);
+    assert!(segment.is_open());
+    let record = segment.get(written.key(), Sequence::MAX, Regime::Mapped).unwrap().unwrap();
+    let clone = record.clone();
+    segment.doom();
+    drop(segment);
+    assert_eq!(fixture.reaper.reap(), 0);
+    assert!(written.is(&record));
+    drop(record);
+    assert!(written.is(&clone));
+    assert!(fixture.path().exists());
+    assert_eq!(notified.load(Ordering::SeqCst), 0);
+    drop(clone);
+    assert!(fixture.path().exists(), "the last reader unlinks nothing itself");
+    assert_eq!(notified.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.reaper.reap(), 1);
+    assert!(!fixture.path().exists());
+    assert!(fixture.reaper.take_failures().is_empty());
+}
+
+#[test]
+fn a_segment_that_was_never_opened_is_unlinked_too() {
+    let fixture = Fixture::new(numbered(10));
+    fixture.reaper.reap();
+    let segment = fixture.open();
+    segment.doom();
+    assert!(fixture.path().exists());
+    drop(segment);
+    assert_eq!(fixture.reaper.reap(), 1);
+    assert!(!fixture.path().exists());
+}
+
+#[test]
+fn a_segment_doomed_before_its_first_use_is_still_read_and_then_unlinked() {
+    let fixture = Fixture::new(numbered(10));
+    fixture.reaper.reap();
+    let segment = fixture.open();
+    segment.doom();
+    let written = fixture.ordered()[0];
+    for regime in REGIMES {
+        assert!(written.is(&segment.get(written.key(), Sequence::MAX, regime).unwrap().unwrap()));
+    }
+    drop(segment);
+    assert_eq!(fixture.reaper.reap(), 1);
+    assert!(!fixture.path().exists());
+}
+
+#[test]
+fn a_segment_that_is_kept_stays_on_the_disk() {
+    let fixture = Fixture::new(numbered(10));
+    let segment = fixture.open();
+    let written = fixture.ordered()[0];
+    assert!(segment.get(written.key(), Sequence::MAX, Regime::Mapped).unwrap().is_some());
+    drop(segment);
+    assert!(fixture.reaper.reap() > 0);
+    assert!(fixture.path().exists());
+}
+
+#[test]
+fn owned_documents_pin_no_file() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    let written = fixture.ordered()[0];
+    let record = file.read(written.offset, fixture.meta.log_end, Regime::Pread).unwrap();
+    file.doom();
+    drop(file);
+    assert_eq!(fixture.reaper.reap(), 1);
+    assert!(!fixture.path().exists());
+    assert!(written.is(&record) && !record.is_mapped());
+}
+
+#[test]
+fn a_cursor_keeps_its_segment() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    let segment = SealedSegment::from_file(fixture.meta.clone(), file);
+    let mut cursor = segment.cursor(Regime::Mapped);
+    segment.doom();
+    drop(segment);
+    let first = Position { collection: CollectionId(0), id: b"", side: Side::Before };
+    cursor.seek(first, Direction::Forward).unwrap();
+    for written in fixture.ordered() {
+        assert!(written.is(cursor.current().unwrap()));
+        cursor.step(Direction::Forward).unwrap();
+    }
+    drop(cursor);
+    assert_eq!(fixture.reaper.reap(), 1);
+    assert!(!fixture.path().exists());
+}
+
+#[test]
+fn a_file_that_is_gone_already_is_a_failure_to_report_and_no_panic() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    std::fs::remove_file(fixture.path()).unwrap();
+    file.doom();
+    drop(file);
+    assert_eq!(fixture.reaper.reap(), 1);
+    let failures = fixture.reaper.take_failures();
+    assert!(matches!(failures[..], [Error::Io { action: "remove", .. }]), "{failures:?}");
+}
+
+#[test]
+fn a_document_outlives_its_database() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    let Fixture { folder, reaper, model, meta, .. } = fixture;
+    let written = model.values().next().unwrap();
+    let record = file.read(written.offset, meta.log_end, Regime::Mapped).unwrap();
+    file.doom();
+    drop(file);
+    drop(reaper);
+    assert!(written.is(&record));
+    drop(record);
+    assert!(!segment_path(folder.path(), ID).exists(), "released where the last reader went");
+}
+
+#[test]
+fn an_index_beyond_the_map_is_reached_by_opening_the_file_anew() {
+    let (fixture, file) = Fixture::sealed(numbered(3000), LogEnd::Exact, 64 << 10);
+    let segment = SealedSegment::from_file(fixture.meta.clone(), file);
+    assert!(!segment.is_open());
+    for written in fixture.model.values() {
+        let found = segment.get(written.key(), Sequence::MAX, Regime::Mapped).unwrap();
+        assert!(written.is(&found.unwrap()));
+    }
+    assert!(segment.allocated_bytes().unwrap() > 0);
+}
+
+#[test]
+fn creating_a_segment_twice_is_refused() {
+    let (fixture, _file) = Fixture::sealed(Vec::new(), LogEnd::Exact, 64 << 10);
+    let again = SegmentFile::create(
+        &fixture.disk,
+        fixture.folder.path(),
+        ID,
+        INCARNATION,
+        4096,
+        &fixture.reaper,
+    );
+    assert!(matches!(again, Err(Error::Io { action: "create", .. })), "{again:?}");
+    assert!(fixture.path().exists());
+}
