@@ -1,0 +1,299 @@
+//! A segment that takes log records, and the memtable that finds them.
+//!
+//! Invariants:
+//!
+//! 1. Every record below `end` was written whole, is in the memtable (if it is a put or a delete) and is never written again.
+//! 2. `synced` only rises, and only after a sync that began when the log already reached there.
+//! 3. Once a sync has failed, none of the segment's bytes above `synced` count as durable, whatever later syncs answer: the kernel
+//!    reports a failed writeback once.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::disk::Access;
+use crate::error::{Error, Result};
+use crate::format::{
+    CatalogueChange, CollectionId, Direction, Key, Kind, LOG_START, Position, RecordHeader,
+    SegmentId, Sequence,
+};
+use crate::log::ZeroFill;
+use crate::memtable::{Entry, Full, Ids, Index, Memtable, NodeRef};
+use crate::scan::Cursor;
+use crate::segment::{Record, Regime, SegmentFile};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
+
+/// An unsealed segment: the active one, or a frozen one on its way to be sealed.
+pub(crate) struct Run {
+    pub(crate) file: Arc<SegmentFile>,
+    pub(crate) memtable: Memtable,
+    pub(crate) zeros: Arc<ZeroFill>,
+    /// What the log's catalogue records say, with their offsets.
+    pub(crate) catalogue: Mutex<Vec<(u64, CatalogueChange)>>,
+    end: AtomicU64,
+    synced: AtomicU64,
+    /// The end of everything that was ever written or tried here.
+    attempted: AtomicU64,
+    last_sequence: AtomicU64,
+    /// Set by a sync that failed; held while one runs.
+    gate: Arc<Mutex<Option<Error>>>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("segment", &self.id())
+            .field("end", &self.end())
+            .field("synced", &self.synced())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ids for SegmentFile {
+    fn id_at(&self, offset: u64) -> &[u8] {
+        Self::id_at(self, offset)
+    }
+}
+
+impl Run {
+    pub(crate) fn new(file: Arc<SegmentFile>, memtable: Memtable) -> Self {
+        let zeros = Arc::new(ZeroFill::new(LOG_START, file.capacity()));
+        Self {
+            file,
+            memtable,
+            zeros,
+            catalogue: Mutex::default(),
+            end: AtomicU64::new(LOG_START),
+            synced: AtomicU64::new(LOG_START),
+            attempted: AtomicU64::new(LOG_START),
+            last_sequence: AtomicU64::new(0),
+            gate: Arc::default(),
+        }
+    }
+
+    /// The same segment, cut at its synced end: what a failed write or sync leaves of it.
+    pub(crate) fn cut(&self) -> Result<Self, Full> {
+        let end = self.synced();
+        let memtable = Memtable::with_capacity(self.memtable.capacity());
+        let mut last = Sequence(0);
+        let mut entries = Vec::new();
+        self.for_each(|collection, entry| {
+            if entry.offset < end {
+                entries.push((collection, entry));
+            }
+        });
+        // The memtable takes the versions of an id in rising order.
+        entries.sort_unstable_by_key(|(_, entry)| entry.sequence);
+        for (collection, entry) in entries {
+            let id = self.file.id_at(entry.offset);
+            memtable.insert(Key::new(collection, id), entry, &*self.file)?;
+            last = last.max(entry.sequence);
+        }
+        let catalogue = self.catalogue.lock().iter().filter(|(at, _)| *at < end).cloned().collect();
+        Ok(Self {
+            file: Arc::clone(&self.file),
+            memtable,
+            zeros: Arc::clone(&self.zeros),
+            catalogue: Mutex::new(catalogue),
+            end: AtomicU64::new(end),
+            synced: AtomicU64::new(end),
+            attempted: AtomicU64::new(self.attempted.load(Ordering::Acquire)),
+            last_sequence: AtomicU64::new(last.0),
+            // What is left is durable already; the index will be written behind everything tried, and synced anew.
+            gate: Arc::default(),
+        })
+    }
+
+    pub(crate) fn id(&self) -> SegmentId {
+        self.file.id()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn attempted(&self) -> u64 {
+        self.attempted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn last_sequence(&self) -> Sequence {
+        Sequence(self.last_sequence.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced() >= self.end()
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.gate.try_lock().is_some_and(|gate| gate.is_some())
+    }
+
+    /// Notes that bytes up to `end` are about to be written, so that no later write touches them.
+    pub(crate) fn attempt(&self, end: u64) {
+        self.attempted.fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// The records below `end` are in the memtable.
+    pub(crate) fn publish(&self, end: u64, last: Sequence) {
+        self.last_sequence.store(last.0, Ordering::Release);
+        self.end.store(end, Ordering::Release);
+    }
+
+    /// Syncs everything written so far. One sync at a time, because the kernel tells only one of two that a writeback failed.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_up_to(self.end())
+    }
+
+    /// As [`Run::sync`], when the log was written up to `end` but is not yet published.
+    pub(crate) fn sync_up_to(&self, end: u64) -> Result<()> {
+        let mut gate = self.gate.lock();
+        if let Some(failure) = &*gate {
+            return Err(failure.clone());
+        }
+        if self.synced() >= end {
+            return Ok(());
+        }
+        self.sync_file(&mut gate)?;
+        self.synced.fetch_max(end, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Syncs the file whatever is known to be synced: after the index was written. A failure concerns the log only if some of it was
+    /// not synced before; the index is written anew elsewhere.
+    pub(crate) fn sync_index(&self) -> Result<()> {
+        let mut gate = self.gate.lock();
+        if let Some(failure) = &*gate {
+            return Err(failure.clone());
+        }
+        let end = self.end();
+        if self.synced() >= end {
+            return self.sync_file(&mut None);
+        }
+        self.sync_file(&mut gate)?;
+        self.synced.fetch_max(end, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn sync_file(&self, gate: &mut Option<Error>) -> Result<()> {
+        self.file.disk_file().sync_data().map_err(|e| {
+            let failure = Error::io("sync", self.path(), e);
+            *gate = Some(failure.clone());
+            failure
+        })
+    }
+
+    pub(crate) fn get(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
+        match self.memtable.get(key, at, &*self.file) {
+            None => Ok(None),
+            Some(entry) => self.read(entry, regime).map(Some),
+        }
+    }
+
+    fn read(&self, entry: Entry, regime: Regime) -> Result<Record> {
+        self.file.read(entry.offset, self.file.capacity(), regime)
+    }
+
+    /// The sequence of the newest record of a key.
+    pub(crate) fn newest(&self, key: Key<'_>) -> Option<Sequence> {
+        self.memtable.newest(key, &*self.file).map(|entry| entry.sequence)
+    }
+
+    /// Every entry, in order.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(CollectionId, Entry)) {
+        let first =
+            Position { collection: CollectionId(0), id: &[], side: crate::format::Side::Before };
+        let mut node = self.memtable.seek(first, Direction::Forward, &*self.file);
+        while let Some(at) = node {
+            let (collection, entry) = self.memtable.entry(at);
+            visit(collection, entry);
+            node = self.memtable.step(at, Direction::Forward, &*self.file);
+        }
+    }
+
+    pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> RunCursor {
+        RunCursor { run: Arc::clone(self), regime, node: None, record: None }
+    }
+
+    /// Writes the next step of zeros. True when there may be another.
+    pub(crate) fn zero_step(&self, zeros: &[u8]) -> bool {
+        let Some((offset, len)) = self.zeros.claim() else { return false };
+        let mut at = offset;
+        let mut complete = true;
+        while at < offset + len {
+            let chunk = zeros.len().min(usize::try_from(offset + len - at).unwrap_or(usize::MAX));
+            let bufs = [std::io::IoSlice::new(&zeros[..chunk])];
+            match self.file.disk_file().write_at(&bufs, at, Access::Keep) {
+                Ok(written) if written > 0 => at += written as u64,
+                _ => {
+                    complete = false;
+                    break;
+                }
+            }
+        }
+        self.zeros.release();
+        complete
+    }
+}
+
+/// A cursor over a run's memtable.
+#[derive(Debug)]
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    regime: Regime,
+    node: Option<NodeRef>,
+    record: Option<Record>,
+}
+
+impl RunCursor {
+    fn settle(&mut self, node: Option<NodeRef>) -> Result<()> {
+        self.node = node;
+        self.record = None;
+        if let Some(node) = node {
+            let (_, entry) = self.run.memtable.entry(node);
+            self.record = Some(self.run.read(entry, self.regime)?);
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
+        let node = self.run.memtable.seek(position, direction, &*self.run.file);
+        self.settle(node)
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        let next =
+            self.node.and_then(|node| self.run.memtable.step(node, direction, &*self.run.file));
+        self.settle(next)
+    }
+
+    fn current(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+}
+
+/// The records in bytes that the engine itself encoded, with their positions: each header, and where it begins.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, RecordHeader)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let header = RecordHeader::parse_unchecked(bytes.get(at..)?).ok()?;
+        let start = at;
+        at += header.record_len();
+        Some((start, header))
+    })
+}
+
+impl RecordHeader {
+    /// Whether the record takes a sequence of its own.
+    pub(crate) fn is_counted(&self) -> bool {
+        !matches!(self.kind, Kind::Mark | Kind::Batch)
+    }
+}

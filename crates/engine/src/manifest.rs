@@ -1,0 +1,353 @@
+//! The manifest: which segments the database consists of.
+//!
+//! Owns the file `MANIFEST`. Invariants:
+//!
+//! 1. An edit takes effect in memory only once it is synced.
+//! 2. A failed write or sync is never repeated at its offset: the next edit writes the whole manifest anew and renames it into place.
+//! 3. Opening never appends to an old manifest: it writes a new one.
+//! 4. A file that a failed edit may have named stays until a whole new manifest is known to be in place, which does not name it: a
+//!    manifest must not name a file that is missing.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Access, Disk, DiskFile, OpenMode};
+use crate::error::{Error, Result};
+use crate::format::{
+    CatalogueChange, CollectionId, Edit, MANIFEST_HEADER_BYTES, ManifestFault, ManifestHeader,
+    SealedMeta, SegmentId, Sequence, decode_edits, encode_edits,
+};
+use crate::random::Random;
+use crate::segment::SegmentFile;
+use crate::sync::Arc;
+
+pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
+pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+
+/// Reserved ahead, so that a full disk does not refuse the edits that free space.
+const RESERVE_BYTES: u64 = 64 << 10;
+/// A manifest is written anew when it has grown past this and past four times its first size.
+const REWRITE_BYTES: u64 = 1 << 20;
+
+/// What the manifest knows of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    /// It may hold log records. `end` is set when a failed write or sync ended it.
+    Log {
+        incarnation: u64,
+        end: Option<u64>,
+    },
+    Sealed(SealedMeta),
+}
+
+/// What the manifest knows of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CollectionEntry {
+    pub(crate) name: String,
+    pub(crate) dropped: Option<Sequence>,
+}
+
+/// What all edits add up to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManifestState {
+    pub(crate) segments: BTreeMap<SegmentId, SegmentState>,
+    pub(crate) collections: BTreeMap<CollectionId, CollectionEntry>,
+    pub(crate) next_segment: SegmentId,
+    pub(crate) next_collection: CollectionId,
+    pub(crate) next_sequence: Sequence,
+}
+
+/// An empty database. Everything that is numbered begins at 1: 0 stands for none.
+impl Default for ManifestState {
+    fn default() -> Self {
+        Self {
+            segments: BTreeMap::new(),
+            collections: BTreeMap::new(),
+            next_segment: SegmentId(1),
+            next_collection: CollectionId(1),
+            next_sequence: Sequence(1),
+        }
+    }
+}
+
+impl ManifestState {
+    pub(crate) fn apply(&mut self, edit: &Edit) {
+        match edit {
+            Edit::Created { segment, incarnation } => {
+                self.saw_segment(*segment);
+                let state = SegmentState::Log { incarnation: *incarnation, end: None };
+                self.segments.insert(*segment, state);
+            }
+            Edit::Sealed(meta) => {
+                self.saw_segment(meta.id);
+                self.next_sequence = self.next_sequence.max(meta.sequence_max.next());
+                self.segments.insert(meta.id, SegmentState::Sealed(meta.clone()));
+            }
+            Edit::Ended { segment, end } => {
+                if let Some(SegmentState::Log { end: known, .. }) = self.segments.get_mut(segment) {
+                    *known = Some(*end);
+                }
+            }
+            Edit::Removed { segment } => {
+                self.saw_segment(*segment);
+                self.segments.remove(segment);
+            }
+            Edit::Catalogue(CatalogueChange::Create { collection, name }) => {
+                self.next_collection = self.next_collection.max(CollectionId(collection.0 + 1));
+                let entry = CollectionEntry { name: name.clone(), dropped: None };
+                self.collections.entry(*collection).or_insert(entry);
+            }
+            Edit::Catalogue(CatalogueChange::Drop { collection, at }) => {
+                if let Some(entry) = self.collections.get_mut(collection) {
+                    entry.dropped = Some(*at);
+                }
+            }
+            Edit::Next { segment, collection, sequence } => {
+                self.next_segment = self.next_segment.max(*segment);
+                self.next_collection = self.next_collection.max(*collection);
+                self.next_sequence = self.next_sequence.max(*sequence);
+            }
+            Edit::Closed => {}
+        }
+    }
+
+    fn saw_segment(&mut self, segment: SegmentId) {
+        self.next_segment = self.next_segment.max(SegmentId(segment.0 + 1));
+    }
+
+    /// The edits that lead from nothing to this state.
+    fn edits(&self) -> Vec<Edit> {
+        let mut edits = vec![Edit::Next {
+            segment: self.next_segment,
+            collection: self.next_collection,
+            sequence: self.next_sequence,
+        }];
+        for (&collection, entry) in &self.collections {
+            let name = entry.name.clone();
+            edits.push(Edit::Catalogue(CatalogueChange::Create { collection, name }));
+            if let Some(at) = entry.dropped {
+                edits.push(Edit::Catalogue(CatalogueChange::Drop { collection, at }));
+            }
+        }
+        for (&segment, state) in &self.segments {
+            match state {
+                SegmentState::Log { incarnation, end } => {
+                    edits.push(Edit::Created { segment, incarnation: *incarnation });
+                    if let Some(end) = *end {
+                        edits.push(Edit::Ended { segment, end });
+                    }
+                }
+                SegmentState::Sealed(meta) => edits.push(Edit::Sealed(meta.clone())),
+            }
+        }
+        edits
+    }
+}
+
+/// Reads the manifest of a folder. Changes nothing.
+pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, ManifestState)> {
+    let path = dir.join(MANIFEST_NAME);
+    let io = |action, e| Error::io(action, &path, e);
+    let file = disk.open(&path, OpenMode::Read).map_err(|e| io("open", e))?;
+    let len = usize::try_from(file.len().map_err(|e| io("read", e))?)
+        .map_err(|_| Error::corrupt(&path, 0, "the manifest is larger than memory"))?;
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, 0, Access::Once).map_err(|e| io("read", e))?;
+
+    let refuse = |offset: usize, fault: ManifestFault| match fault {
+        ManifestFault::Damaged(what) => Error::corrupt(&path, offset as u64, what),
+        ManifestFault::Newer(what) => Error::UnsupportedFormat { file: path.clone(), what },
+    };
+    let header = ManifestHeader::decode(&bytes).map_err(|fault| refuse(0, fault))?;
+    let mut state = ManifestState::default();
+    let mut at = MANIFEST_HEADER_BYTES;
+    while let Some(record) = decode_edits(&bytes[at..], header.incarnation, at as u64) {
+        let (edits, len) = record.map_err(|fault| refuse(at, fault))?;
+        edits.iter().for_each(|edit| state.apply(edit));
+        at = (at + len).min(bytes.len());
+    }
+    if at == MANIFEST_HEADER_BYTES {
+        // A manifest is renamed into place with its first record synced.
+        return Err(Error::corrupt(
+            &path,
+            at as u64,
+            "the manifest's first record does not verify",
+        ));
+    }
+    // A record that does not verify is the torn last edit, unless a later one shows that it was once whole.
+    for later in (at + 8..bytes.len()).step_by(8) {
+        if decode_edits(&bytes[later..], header.incarnation, later as u64).is_some() {
+            return Err(Error::corrupt(
+                &path,
+                at as u64,
+                "a record in the manifest does not verify",
+            ));
+        }
+    }
+    Ok((header, state))
+}
+
+/// The manifest of an open database.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    path: PathBuf,
+    header: ManifestHeader,
+    state: ManifestState,
+    random: Arc<Random>,
+    file: Arc<dyn DiskFile>,
+    end: u64,
+    first_end: u64,
+    reserved: u64,
+    /// An edit failed: what is on disk behind `end` is unknown.
+    broken: bool,
+    /// Files that only failed edits name.
+    abandoned: Vec<Arc<SegmentFile>>,
+    written_bytes: u64,
+}
+
+impl Manifest {
+    /// Writes a new manifest with this state, synced, and renames it into place.
+    pub(crate) fn create(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        database_id: [u8; 16],
+        state: ManifestState,
+        random: Arc<Random>,
+    ) -> Result<Self> {
+        let header = ManifestHeader { database_id, incarnation: random.next() };
+        let path = dir.join(MANIFEST_NAME);
+        let (file, end) = write_whole(&*disk, dir, &header, &state)?;
+        Ok(Self {
+            disk,
+            dir: dir.to_owned(),
+            path,
+            header,
+            state,
+            random,
+            file,
+            end,
+            first_end: end,
+            reserved: RESERVE_BYTES,
+            broken: false,
+            abandoned: Vec::new(),
+            written_bytes: end,
+        })
+    }
+
+    pub(crate) fn state(&self) -> &ManifestState {
+        &self.state
+    }
+
+    pub(crate) fn database_id(&self) -> [u8; 16] {
+        self.header.database_id
+    }
+
+    /// Bytes written by this value.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Hands out the id of a new segment. Durable with the first edit that names it.
+    pub(crate) fn next_segment(&mut self) -> SegmentId {
+        let id = self.state.next_segment;
+        self.state.next_segment = SegmentId(id.0 + 1);
+        id
+    }
+
+    /// Makes the edits durable, all or none, and applies them. After an error it is unknown whether they are on disk; either way the
+    /// manifest there is one that opens.
+    pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
+        let mut state = self.state.clone();
+        edits.iter().for_each(|edit| state.apply(edit));
+        let is_whole = self.broken || self.end > REWRITE_BYTES.max(4 * self.first_end);
+        let outcome = if is_whole { self.rewrite(&state) } else { self.append_record(edits) };
+        self.broken = outcome.is_err();
+        outcome?;
+        self.state = state;
+        if is_whole {
+            self.abandoned.drain(..).for_each(|file| file.doom());
+        }
+        Ok(())
+    }
+
+    /// Has a file removed that an edit named which failed: it goes as soon as it is certain that no manifest names it. If that never
+    /// comes, the next open removes it.
+    pub(crate) fn abandon(&mut self, file: Arc<SegmentFile>) {
+        if self.broken {
+            self.abandoned.push(file);
+        } else {
+            file.doom();
+        }
+    }
+
+    fn append_record(&mut self, edits: &[Edit]) -> Result<()> {
+        let record = encode_edits(edits, self.header.incarnation, self.end);
+        write_all(&*self.file, &self.path, &record, self.end)?;
+        self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
+        self.end += record.len() as u64;
+        self.written_bytes += record.len() as u64;
+        if self.end + RESERVE_BYTES / 2 > self.reserved {
+            // A courtesy to later edits: a disk too full to reserve may still take them.
+            if self.file.allocate(self.reserved, RESERVE_BYTES).is_ok() {
+                self.reserved += RESERVE_BYTES;
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
+        let header = ManifestHeader { incarnation: self.random.next(), ..self.header };
+        let (file, end) = write_whole(&*self.disk, &self.dir, &header, state)?;
+        self.header = header;
+        self.file = file;
+        self.end = end;
+        self.first_end = end;
+        self.reserved = RESERVE_BYTES;
+        self.written_bytes += end;
+        Ok(())
+    }
+}
+
+/// Writes `MANIFEST.new`, syncs it, renames it over `MANIFEST`, syncs the folder.
+fn write_whole(
+    disk: &dyn Disk,
+    dir: &Path,
+    header: &ManifestHeader,
+    state: &ManifestState,
+) -> Result<(Arc<dyn DiskFile>, u64)> {
+    let new = dir.join(MANIFEST_NEW_NAME);
+    match disk.remove(&new) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", &new, e));
+        }
+        _ => {}
+    }
+    let io = |action, e| Error::io(action, &new, e);
+    let file = disk.open(&new, OpenMode::CreateNew).map_err(|e| io("create", e))?;
+    let mut bytes = header.encode().to_vec();
+    let edits = encode_edits(&state.edits(), header.incarnation, bytes.len() as u64);
+    bytes.extend_from_slice(&edits);
+    let end = bytes.len() as u64;
+    file.allocate(0, end.max(RESERVE_BYTES)).map_err(|e| io("allocate", e))?;
+    write_all(&*file, &new, &bytes, 0)?;
+    file.sync_data().map_err(|e| io("sync", e))?;
+    let path = dir.join(MANIFEST_NAME);
+    disk.rename(&new, &path).map_err(|e| Error::io("rename", &new, e))?;
+    disk.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+    Ok((file, end))
+}
+
+/// One write; a short one is an error, since what stands at the rest is unknown.
+pub(crate) fn write_all(file: &dyn DiskFile, path: &Path, bytes: &[u8], offset: u64) -> Result<()> {
+    let written = file
+        .write_at(&[IoSlice::new(bytes)], offset, Access::Keep)
+        .map_err(|e| Error::io("write", path, e))?;
+    if written == bytes.len() {
+        Ok(())
+    } else {
+        Err(Error::io("write", path, std::io::ErrorKind::WriteZero.into()))
+    }
+}

@@ -1,0 +1,228 @@
+//! How a database is opened.
+
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::disk::{Disk, RealDisk};
+use crate::error::{Error, Result};
+use crate::executor::{Executor, Threads};
+use crate::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+
+/// When a write is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After an fdatasync: an answered write survives power loss. Clients that write at the same time share one sync.
+    Durable,
+    /// Once the operating system has the bytes: an answered write survives the process being killed, and power loss after the next
+    /// flush. A flush starts after this long, or after 8 MiB.
+    Buffered {
+        /// How long an answered write waits for its flush.
+        flush_interval: Duration,
+    },
+}
+
+impl Durability {
+    /// Buffered with a flush every 250 ms.
+    pub const BUFFERED: Self = Self::Buffered { flush_interval: Duration::from_millis(250) };
+}
+
+/// When one write is answered, if not as the database's [`Durability`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteDurability {
+    /// As the database was opened.
+    AsOpened,
+    /// After an fdatasync that covers it and every earlier write.
+    Durable,
+}
+
+/// How documents are read from segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Mapped while the files fit in half of the memory, `pread` beyond.
+    Automatic,
+    /// Always as slices of the mapped file: no copy and no system call, but a failing disk raises SIGBUS, and beyond memory each
+    /// fault reads around.
+    Mapped,
+    /// Always with `pread` into memory of the document's own.
+    Pread,
+}
+
+/// What opening does with a log that is damaged below what was synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Fails with [`Error::Corrupt`] and changes nothing.
+    Strict,
+    /// Keeps what precedes the damage and discards the rest. `Stats::recovery` says how much.
+    CutAtDamage,
+}
+
+/// How a database is opened. Every setting has a default that suits a service with some memory to spare.
+///
+/// ```
+/// use engine::{Durability, Options};
+///
+/// let options = Options::default().durability(Durability::BUFFERED).memtable_bytes(8 << 20);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) create_if_missing: bool,
+    pub(crate) durability: Durability,
+    pub(crate) memory_budget: u64,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) reads: Reads,
+    pub(crate) recovery: Recovery,
+    pub(crate) gather: Duration,
+    pub(crate) seed: Option<u64>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) executor: Option<Arc<dyn Executor>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: true,
+            durability: Durability::Durable,
+            memory_budget: 64 * MIB,
+            memtable_bytes: 16 * MIB,
+            segment_bytes: 64 * MIB,
+            reads: Reads::Automatic,
+            recovery: Recovery::Strict,
+            gather: Duration::from_micros(20),
+            seed: None,
+            disk: Arc::new(RealDisk::default()),
+            clock: Arc::new(SystemClock::default()),
+            executor: None,
+        }
+    }
+}
+
+/// Background threads of a database: one seals, one prepares and zeroes ahead.
+const THREADS: usize = 2;
+
+impl Options {
+    /// Whether a missing database is created (default) or refused with [`Error::NoDatabase`].
+    #[must_use]
+    pub fn create_if_missing(mut self, yes: bool) -> Self {
+        self.create_if_missing = yes;
+        self
+    }
+
+    /// When a write is answered. Default: [`Durability::Durable`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Bytes of memory that the engine may use for itself (the page cache not counted). At least twice `memtable_bytes`, since one
+    /// memtable fills while another is sealed. Default: 64 MiB.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = bytes;
+        self
+    }
+
+    /// Bytes of one memtable, 4 KiB to 4 GiB, a part of the budget. It holds a record in about 64 bytes, whatever its document's
+    /// size, and is sealed when full. Default: 16 MiB.
+    #[must_use]
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Bytes of log after which a segment is sealed even if its memtable has room, 16 KiB to 4 GiB. A batch that is larger gets a
+    /// segment of its own size. Default: 64 MiB.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// How documents are read. Default: [`Reads::Automatic`].
+    #[must_use]
+    pub fn reads(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    /// What opening does with a damaged log. Default: [`Recovery::Strict`].
+    #[must_use]
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    /// Where files live. Default: the operating system's file system. For tests.
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    /// What tells the time. Default: the operating system's monotonic clock. For tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// What runs background work; the database shuts it down when it closes. Default: two threads. For tests.
+    #[must_use]
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.executor = Some(executor);
+        self
+    }
+
+    /// Fixes what is otherwise random (the ids of the database and of its files), so that two runs write the same bytes. For tests:
+    /// files of two databases with one seed are not told apart.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    pub(crate) fn make_executor(&self) -> Result<Arc<dyn Executor>> {
+        if let Some(executor) = &self.executor {
+            return Ok(Arc::clone(executor));
+        }
+        match Threads::new(THREADS) {
+            Ok(threads) => Ok(Arc::new(threads)),
+            Err(e) => Err(Error::Background { what: format!("cannot start its threads: {e}") }),
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let invalid = |what: String| Err(Error::InvalidOptions { what });
+        if !(4 << 10..=4 << 30).contains(&self.memtable_bytes) {
+            return invalid(format!(
+                "memtable_bytes is {} and must be 4096 to 4294967296 (4 KiB to 4 GiB)",
+                self.memtable_bytes
+            ));
+        }
+        if !(16 << 10..=4 << 30).contains(&self.segment_bytes) {
+            return invalid(format!(
+                "segment_bytes is {} and must be 16384 to 4294967296 (16 KiB to 4 GiB)",
+                self.segment_bytes
+            ));
+        }
+        if self.memory_budget < 2 * self.memtable_bytes {
+            return invalid(format!(
+                "memory_budget is {} and must be at least twice memtable_bytes ({})",
+                self.memory_budget, self.memtable_bytes
+            ));
+        }
+        if let Durability::Buffered { flush_interval } = self.durability
+            && (flush_interval.is_zero() || flush_interval > Duration::from_secs(3600))
+        {
+            return invalid(format!(
+                "flush_interval is {flush_interval:?} and must be above zero and at most an hour; \
+                 Durability::Durable syncs at once"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What scans yield.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use crate::document::Document;
+use crate::error::Result;
+use crate::id::Id;
+use crate::scan::Merge;
+use crate::segment::Record;
+use crate::store::ScanRuns;
+
+/// The rows of a scan: ids and documents. An error is the last row.
+pub struct Scan {
+    merge: Merge<ScanRuns>,
+}
+
+/// The ids of a scan. An error is the last row.
+pub struct Ids {
+    merge: Merge<ScanRuns>,
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ids").finish_non_exhaustive()
+    }
+}
+
+impl Scan {
+    pub(crate) fn new(merge: Merge<ScanRuns>) -> Self {
+        Self { merge }
+    }
+}
+
+impl Ids {
+    pub(crate) fn new(merge: Merge<ScanRuns>) -> Self {
+        Self { merge }
+    }
+}
+
+fn id(record: &Record) -> Result<Id<'static>> {
+    Ok(Id::decode(record.id())?.into_owned())
+}
+
+fn row(record: Record) -> Result<(Id<'static>, Document)> {
+    Ok((id(&record)?, Document::new(record)))
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Id<'static>, Document)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next().map(|record| record.and_then(row))
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.merge.next_back().map(|record| record.and_then(row))
+    }
+}
+
+impl FusedIterator for Scan {}
+
+impl Iterator for Ids {
+    type Item = Result<Id<'static>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next().map(|record| record.and_then(|record| id(&record)))
+    }
+}
+
+impl DoubleEndedIterator for Ids {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.merge.next_back().map(|record| record.and_then(|record| id(&record)))
+    }
+}
+
+impl FusedIterator for Ids {}

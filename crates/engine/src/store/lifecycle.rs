@@ -1,0 +1,252 @@
+//! Opening and closing.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use arc_swap::ArcSwap;
+
+use super::{Catalogue, Files, LogState, Padded, Snapshots, Store, Version, Work};
+use crate::disk::{Access, Disk, DiskLock, OpenMode};
+use crate::error::{Error, Result};
+use crate::format::{Edit, LOG_START, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence};
+use crate::governor::Governor;
+use crate::log::GroupCommit;
+use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, SegmentState};
+use crate::options::Options;
+use crate::random::Random;
+use crate::recovery::{self, Recovered};
+use crate::segment::{Reaper, parse_segment_name};
+use crate::stats::{Counters, RecoveryReport};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+
+const LOCK_NAME: &str = "LOCK";
+
+/// What a folder is, before anything in it is touched.
+enum Folder {
+    /// Missing, empty, or what a creation that did not finish leaves.
+    New,
+    Database,
+}
+
+fn inspect(disk: &dyn Disk, dir: &Path) -> Result<(Folder, Vec<OsString>)> {
+    let names = match disk.list(dir) {
+        Ok(names) => names,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Folder::New, Vec::new())),
+        Err(e) => return Err(Error::io("open", dir, e)),
+    };
+    if names.iter().any(|name| name == MANIFEST_NAME) {
+        return Ok((Folder::Database, names));
+    }
+    if names.iter().all(|name| name == LOCK_NAME || name == MANIFEST_NEW_NAME) {
+        return Ok((Folder::New, names));
+    }
+    // A creation makes its first segment only once the manifest is in place.
+    if names.iter().any(|name| parse_segment_name(name).is_some()) {
+        let what = "it is missing although the folder holds segments; restore it from a copy";
+        return Err(Error::corrupt(&dir.join(MANIFEST_NAME), 0, what));
+    }
+    Err(Error::NotADatabase { path: dir.to_owned() })
+}
+
+fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskLock>> {
+    let path = dir.join(LOCK_NAME);
+    disk.lock(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+        _ => Error::io("lock", &path, e),
+    })
+}
+
+fn new_database_id(random: &Random) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&random.next().to_le_bytes());
+    id[8..].copy_from_slice(&random.next().to_le_bytes());
+    id
+}
+
+impl Store {
+    /// Opens or creates a database. Its cost does not depend on what is sealed, only on the log that was not.
+    pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Self>> {
+        options.validate()?;
+        let disk = Arc::clone(&options.disk);
+        let random = Arc::new(Random::new(options.seed));
+        if matches!(inspect(&*disk, dir)?.0, Folder::New) {
+            if !options.create_if_missing {
+                return Err(Error::NoDatabase { path: dir.to_owned() });
+            }
+            disk.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
+        }
+        let lock = take_lock(&*disk, dir)?;
+        // Again, now that nobody else changes it.
+        let (folder, names) = inspect(&*disk, dir)?;
+        let files = Files { disk, dir: dir.to_owned(), random, reaper: Reaper::new() };
+        let (database_id, recovered) = match folder {
+            Folder::New => (new_database_id(&files.random), Recovered::default()),
+            Folder::Database => {
+                let (header, state) = manifest::load(&*files.disk, dir)?;
+                let id = header.database_id;
+                (id, recovery::recover(&files, id, state, &names, options.recovery)?)
+            }
+        };
+        let Recovered { state, report } = recovered;
+        let (disk, random) = (Arc::clone(&files.disk), Arc::clone(&files.random));
+        let manifest = Manifest::create(disk, dir, database_id, state, random)?;
+        // From here on the database is what the new manifest says; what it does not name is left over.
+        let names = files.disk.list(dir).map_err(|e| Error::io("open", dir, e))?;
+        remove_leftovers(&files, database_id, &manifest, &names);
+        Self::start(files, options, lock, manifest, report)
+    }
+
+    fn start(
+        files: Files,
+        options: Options,
+        lock: Box<dyn DiskLock>,
+        mut manifest: Manifest,
+        recovery: RecoveryReport,
+    ) -> Result<Arc<Self>> {
+        let sealed: Vec<_> = manifest
+            .state()
+            .segments
+            .values()
+            .rev()
+            .filter_map(|state| match state {
+                SegmentState::Sealed(meta) => Some(files.sealed(meta.clone(), None)),
+                SegmentState::Log { .. } => None,
+            })
+            .collect();
+        let last = Sequence(manifest.state().next_sequence.0 - 1);
+        let records = usize::try_from(options.memtable_bytes / super::roll::MEMTABLE_RECORD_BYTES)
+            .unwrap_or(usize::MAX);
+        let id = manifest.next_segment();
+        let active = Arc::new(files.create_run(id, options.segment_bytes, records)?);
+        active.publish(LOG_START, last);
+        let incarnation = active.file.incarnation();
+        manifest.append(&[Edit::Created { segment: id, incarnation }])?;
+
+        let governor = Governor::new(options.reads);
+        governor.observe_files(sealed.iter().map(|segment| segment.meta().file_bytes()).sum());
+        let state = LogState {
+            active: Arc::clone(&active),
+            unsynced: Vec::new(),
+            last,
+            buffer: Vec::new(),
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            marked: LOG_START,
+            failure: None,
+            closed: false,
+            flush_scheduled: false,
+            flush_hurried: false,
+            mark_scheduled: false,
+            last_write_ns: 0,
+        };
+        let store = Arc::new(Self {
+            clock: Arc::clone(&options.clock),
+            executor: options.make_executor()?,
+            governor,
+            version: ArcSwap::from_pointee(Version { active, frozen: Vec::new(), sealed }),
+            visible: Padded(AtomicU64::new(last.0)),
+            closed: AtomicBool::new(false),
+            queue: GroupCommit::default(),
+            log: Mutex::new(state),
+            sealing: Mutex::new(()),
+            prepared: Mutex::new(None),
+            panic: Mutex::new(None),
+            catalogue: Catalogue::new(manifest.state()),
+            manifest: Mutex::new(manifest),
+            snapshots: Snapshots::default(),
+            work: Arc::new(Work::default()),
+            counters: Counters::default(),
+            recovery,
+            lock: Mutex::new(Some(lock)),
+            files,
+            options,
+        });
+        let first = store.version.load_full();
+        store.write_header(&first.active, last.next(), (SegmentId(0), 0))?;
+        let weak = Arc::downgrade(&store);
+        store.files.reaper.set_notify(Box::new(move || {
+            if let Some(store) = weak.upgrade() {
+                store.spawn("reap", Self::reap);
+            }
+        }));
+        store.spawn("prepare", Self::prepare_in_background);
+        Ok(store)
+    }
+
+    fn reap(self: &Arc<Self>) {
+        self.files.reaper.reap();
+        self.counters.left_behind(self.files.reaper.take_failures().len() as u64);
+    }
+
+    /// Syncs and seals what was written, ends background work, and releases the folder. Later calls answer `Closed`; documents and
+    /// scans that are still held stay valid. The folder is released even if this fails; then the next open recovers.
+    pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let outcome = self.settle();
+        self.executor.shutdown();
+        self.files.reaper.reap();
+        *self.lock.lock() = None;
+        outcome
+    }
+
+    fn settle(self: &Arc<Self>) -> Result<()> {
+        let flushed = {
+            let mut state = self.log.lock();
+            // Repairs if need be, so that what was answered is not left to luck.
+            let usable = self.ensure_writable(&mut state);
+            state.closed = true;
+            usable.and_then(|()| self.sync_older(&mut state)).and_then(|()| state.active.sync())
+        };
+        flushed?;
+        self.log.lock().active.zeros.stop();
+        self.seal_frozen()?;
+        let active = Arc::clone(&self.version.load().active);
+        {
+            let sealing = self.sealing.lock();
+            self.seal(&active, &sealing)?;
+        }
+        let prepared = self.prepared.lock().take();
+        let unused = prepared.as_ref().map(|prepared| prepared.run());
+        let removed = unused.map(|run| Edit::Removed { segment: run.id() });
+        let edits: Vec<Edit> = removed.into_iter().chain([Edit::Closed]).collect();
+        // Only then: a manifest must not name a file that is missing.
+        self.manifest.lock().append(&edits)?;
+        unused.into_iter().for_each(|run| run.file.doom());
+        Ok(())
+    }
+}
+
+/// Removes segment files of this database that the manifest does not name, and the manifest's temporary file. Files of anyone else
+/// stay. What cannot be removed now is tried again at the next open.
+fn remove_leftovers(files: &Files, database_id: [u8; 16], manifest: &Manifest, names: &[OsString]) {
+    for name in names {
+        let path = files.dir.join(name);
+        let is_leftover = match parse_segment_name(name) {
+            Some(id) => {
+                !manifest.state().segments.contains_key(&id)
+                    && is_ours(&*files.disk, &path, database_id)
+            }
+            None => name == MANIFEST_NEW_NAME,
+        };
+        if is_leftover {
+            drop(files.disk.remove(&path));
+        }
+    }
+}
+
+/// Whether a segment file says that it is this database's, or says nothing at all.
+fn is_ours(disk: &dyn Disk, path: &Path, database_id: [u8; 16]) -> bool {
+    let Ok(file) = disk.open(path, OpenMode::Read) else { return false };
+    let mut bytes = [0; SEGMENT_HEADER_BYTES];
+    match file.read_at(&mut bytes, 0, Access::Once) {
+        Ok(read) if bytes[..read].iter().all(|&byte| byte == 0) => true,
+        Ok(SEGMENT_HEADER_BYTES) => {
+            SegmentHeader::decode(&bytes).is_ok_and(|header| header.database_id == database_id)
+        }
+        _ => false,
+    }
+}

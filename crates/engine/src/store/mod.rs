@@ -1,0 +1,184 @@
+//! The inside of an open database: what its public handles share.
+//!
+//! Owns the version (which segments a read consults), the log's state, the manifest, the catalogue and the background work.
+//! Invariants:
+//!
+//! 1. A read loads the version first and `visible` second. A version holds every record that was visible when it was current, so the
+//!    read sees a prefix of the commit order; a version loaded after `visible` might already have dropped what that prefix shows.
+//! 2. Publication of a segment: data synced, folder synced, manifest synced, version swapped, old files removed after the last reader.
+//! 3. Locks are taken in this order: the log's state, sealing, the prepared segment, the manifest, the catalogue, snapshots. The swap of the version is
+//!    under the sealing lock.
+//! 4. At most two segments are unsealed in normal work: the active one, and one being sealed. A repair may add one.
+
+mod catalogue;
+mod commit;
+mod files;
+mod flush;
+mod lifecycle;
+mod read;
+mod repair;
+mod roll;
+mod seal;
+mod snapshots;
+mod work;
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use arc_swap::ArcSwap;
+
+use crate::clock::Clock;
+use crate::disk::DiskLock;
+use crate::error::{Error, Result};
+use crate::executor::Executor;
+use crate::format::{SegmentId, Sequence};
+use crate::governor::Governor;
+use crate::log::{GroupCommit, Run};
+use crate::manifest::Manifest;
+use crate::memtable::Index;
+use crate::options::{Durability, Options};
+use crate::segment::SealedSegment;
+use crate::stats::{Counters, RecoveryReport, Stats};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+
+pub(crate) use catalogue::{Catalogue, CollectionState, catalogue_change};
+pub(crate) use commit::BATCH_BYTES_MAX;
+pub(crate) use files::{Files, segment_header};
+pub(crate) use read::ScanRuns;
+use roll::Prepared;
+pub(crate) use seal::{survivors, write_index};
+pub(crate) use snapshots::Snapshots;
+pub(crate) use work::Work;
+
+/// The runs that a read consults, newest first in each list.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) active: Arc<Run>,
+    pub(crate) frozen: Vec<Arc<Run>>,
+    pub(crate) sealed: Vec<Arc<SealedSegment>>,
+}
+
+/// An answered group whose bytes are not yet synced, kept in case the sync fails.
+#[derive(Debug)]
+struct TailChunk {
+    segment: SegmentId,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// What the leader of a group owns.
+#[derive(Debug)]
+struct LogState {
+    active: Arc<Run>,
+    /// Older runs that are not known to be synced, oldest first.
+    unsynced: Vec<Arc<Run>>,
+    /// The sequence of the last record written.
+    last: Sequence,
+    /// The group being built.
+    buffer: Vec<u8>,
+    tail: VecDeque<TailChunk>,
+    tail_bytes: u64,
+    /// How far the last mark in the active segment says it is synced.
+    marked: u64,
+    /// Why writes need a repair before they go on.
+    failure: Option<Error>,
+    closed: bool,
+    /// A flush will run when its interval is over.
+    flush_scheduled: bool,
+    /// A flush will run as soon as a thread is free.
+    flush_hurried: bool,
+    mark_scheduled: bool,
+    last_write_ns: u64,
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) options: Options,
+    clock: Arc<dyn Clock>,
+    executor: Arc<dyn Executor>,
+    files: Files,
+    pub(crate) governor: Governor,
+    version: ArcSwap<Version>,
+    /// The sequence up to which reads see. Alone on its cache line: every read loads it.
+    visible: Padded<AtomicU64>,
+    closed: AtomicBool,
+    queue: GroupCommit,
+    log: Mutex<LogState>,
+    sealing: Mutex<()>,
+    prepared: Mutex<Option<Prepared>>,
+    /// What a background job panicked with.
+    panic: Mutex<Option<String>>,
+    manifest: Mutex<Manifest>,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) snapshots: Snapshots,
+    work: Arc<Work>,
+    counters: Counters,
+    recovery: RecoveryReport,
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
+}
+
+/// A value alone on its cache lines (two, because of the adjacent-line prefetcher).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+impl Store {
+    pub(crate) fn visible(&self) -> Sequence {
+        Sequence(self.visible.0.load(Ordering::Acquire))
+    }
+
+    /// Fails once the database is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.files.dir
+    }
+
+    fn is_durable(&self) -> bool {
+        self.options.durability == Durability::Durable
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Publishes a version made from the current one. The caller holds the sealing lock.
+    fn publish(&self, change: impl Fn(&Version) -> Version) {
+        let current = self.version.load_full();
+        self.version.store(Arc::new(change(&current)));
+        let version = self.version.load();
+        let bytes = version.sealed.iter().map(|segment| segment.meta().file_bytes()).sum();
+        self.governor.observe_files(bytes);
+    }
+
+    /// Figures about the open database. Takes no lock that a writer holds for long.
+    pub(crate) fn stats(&self) -> Stats {
+        let version = self.version.load_full();
+        let unsealed = version.frozen.iter().chain(std::iter::once(&version.active));
+        let mut stats = Stats {
+            segments_sealed: version.sealed.len() as u64,
+            segments_unsealed: 1 + version.frozen.len() as u64,
+            visible_sequence: self.visible().0,
+            snapshots: self.snapshots.len() as u64,
+            reads_mapped: self.governor.regime() == crate::segment::Regime::Mapped,
+            recovery: self.recovery.clone(),
+            ..self.counters.stats()
+        };
+        for run in unsealed {
+            stats.memtable_records += run.memtable.len() as u64;
+            stats.memtable_bytes += run.memtable.bytes() as u64;
+            stats.log_bytes += run.end();
+        }
+        for segment in &version.sealed {
+            stats.sealed_records += segment.meta().records;
+            stats.sealed_bytes += segment.meta().file_bytes();
+            stats.index_heap_bytes += segment.heap_bytes() as u64;
+        }
+        drop(version);
+        stats.written_bytes += self.manifest.lock().written_bytes();
+        stats
+    }
+}

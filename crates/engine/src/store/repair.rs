@@ -1,0 +1,169 @@
+//! After a failed or short write, or a failed sync.
+//!
+//! Nothing is tried again at its offset. The segment ends at its synced end; what was answered but not synced (kept in memory) is
+//! written to a new segment, synced, and one manifest edit says that the old one ends there and the new one follows. Records of the
+//! failed group are in neither. If the disk does not allow that, the database is read-only until it does: each write tries again.
+
+use super::catalogue::catalogue_change;
+use super::{LogState, Store, Version};
+use crate::error::{Error, Result};
+use crate::format::{
+    Edit, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, place_record, unplace_record,
+};
+use crate::log::{Run, records};
+use crate::manifest::write_all;
+use crate::memtable::{Entry, Index};
+use crate::sync::Arc;
+
+impl Store {
+    pub(super) fn repair(self: &Arc<Self>, state: &mut LogState) -> Result<()> {
+        let _sealing = self.sealing.lock();
+        let version = self.version.load_full();
+        // Oldest first. What is older than the first run with a gap is whole, and stays.
+        let mut runs: Vec<Arc<Run>> = version.frozen.iter().rev().cloned().collect();
+        runs.push(Arc::clone(&version.active));
+        let gap = runs
+            .iter()
+            .position(|run| run.has_failed() || !run.is_synced())
+            .unwrap_or(runs.len() - 1);
+        let later = runs.split_off(gap + 1);
+        let broken = runs.pop().ok_or(Error::Closed)?;
+        broken.zeros.stop();
+        later.iter().for_each(|run| run.zeros.stop());
+
+        let new = self.copy_tail(state, &broken)?;
+        let broken_is_empty = broken.synced() <= LOG_START;
+        let mut edits = vec![
+            Edit::Created { segment: new.id(), incarnation: new.file.incarnation() },
+            Edit::Ended { segment: broken.id(), end: broken.synced() },
+        ];
+        let gone = || later.iter().chain(broken_is_empty.then_some(&broken));
+        edits.extend(gone().map(|run| Edit::Removed { segment: run.id() }));
+        // Its id is lower than the new segment's, and ids rise with age.
+        let mut prepared = self.prepared.lock();
+        edits.extend(prepared.iter().map(|next| Edit::Removed { segment: next.run().id() }));
+        let cut = broken.cut().map_err(|_| Error::Background {
+            what: "a memtable's copy is larger than the memtable".to_owned(),
+        })?;
+        {
+            let mut manifest = self.manifest.lock();
+            if let Err(e) = manifest.append(&edits) {
+                manifest.abandon(Arc::clone(&new.file));
+                return Err(e);
+            }
+        }
+
+        if let Some(next) = prepared.take() {
+            next.run().file.doom();
+        }
+        drop(prepared);
+        gone().for_each(|run| run.file.doom());
+        let new = Arc::new(new);
+        if !broken_is_empty {
+            runs.push(Arc::new(cut));
+        }
+        self.publish(|version| Version {
+            active: Arc::clone(&new),
+            frozen: runs.iter().rev().cloned().collect(),
+            sealed: version.sealed.clone(),
+        });
+        state.unsynced.clear();
+        state.tail.clear();
+        state.tail_bytes = 0;
+        state.marked = LOG_START;
+        state.active = new;
+        self.counters.repaired();
+        self.spawn("seal", Self::seal_in_background);
+        self.spawn("prepare", Self::prepare_in_background);
+        Ok(())
+    }
+
+    /// A new segment that follows `broken` at its synced end and holds the answered groups behind it, synced.
+    fn copy_tail(&self, state: &LogState, broken: &Run) -> Result<Run> {
+        let behind = |segment, offset| {
+            segment > broken.id() || segment == broken.id() && offset >= broken.synced()
+        };
+        let chunks = || state.tail.iter().filter(|chunk| behind(chunk.segment, chunk.offset));
+        let records_max = chunks().map(|chunk| records(&chunk.bytes).count()).sum();
+        let id = self.manifest.lock().next_segment();
+        let run = self.create_run(id, state.tail_bytes, records_max)?;
+        match self.fill(state, broken, &run) {
+            Ok(()) => Ok(run),
+            Err(e) => {
+                // No edit has named it yet.
+                run.file.doom();
+                Err(e)
+            }
+        }
+    }
+
+    /// Writes the header, and the answered groups behind `broken`'s synced end, and syncs both.
+    fn fill(&self, state: &LogState, broken: &Run, run: &Run) -> Result<()> {
+        let behind = |segment, offset| {
+            segment > broken.id() || segment == broken.id() && offset >= broken.synced()
+        };
+        let chunks = || state.tail.iter().filter(|chunk| behind(chunk.segment, chunk.offset));
+        // A lower bound: sequences of the failed group are skipped, not reused.
+        let first = Sequence(broken.last_sequence().0.min(state.last.0));
+        self.write_header(run, first, (broken.id(), broken.synced()))?;
+
+        let mut bytes = Vec::with_capacity(usize::try_from(state.tail_bytes).unwrap_or(0));
+        for chunk in chunks() {
+            let incarnation = self.incarnation_of(chunk.segment)?;
+            for (at, header) in records(&chunk.bytes) {
+                if header.kind == Kind::Mark {
+                    continue;
+                }
+                let start = bytes.len();
+                bytes.extend_from_slice(&chunk.bytes[at..at + header.record_len()]);
+                let record = &mut bytes[start..];
+                unplace_record(record, incarnation, chunk.offset + at as u64);
+                let offset = LOG_START + start as u64;
+                place_record(record, run.file.incarnation(), offset, header.sequence);
+            }
+        }
+        let end = LOG_START + bytes.len() as u64;
+        run.zeros.log_to(end);
+        run.attempt(end);
+        write_all(&**run.file.disk_file(), run.path(), &bytes, LOG_START)?;
+        self.counters.wrote(bytes.len() as u64);
+        let mut last = first;
+        for (at, header) in records(&bytes) {
+            let id = &bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
+            let offset = LOG_START + at as u64;
+            last = last.max(header.sequence);
+            if header.kind == Kind::Catalogue {
+                let action = &bytes[at + header.document_start()..at + header.used_len()];
+                let change = catalogue_change(header.collection, header.sequence, id, action);
+                run.catalogue.lock().extend(change.map(|change| (offset, change)));
+            } else if header.is_counted() {
+                let entry = Entry { offset, sequence: header.sequence, kind: header.kind };
+                let key = Key::new(header.collection, id);
+                run.memtable.insert(key, entry, &*run.file).map_err(|_| Error::Background {
+                    what: "the copied tail does not fit its memtable".to_owned(),
+                })?;
+            }
+        }
+        run.publish(end, last);
+        run.sync_index()
+    }
+
+    fn incarnation_of(&self, segment: crate::format::SegmentId) -> Result<u64> {
+        let version = self.version.load();
+        std::iter::once(&version.active)
+            .chain(&version.frozen)
+            .find(|run| run.id() == segment)
+            .map(|run| run.file.incarnation())
+            .ok_or_else(|| Error::Background {
+                what: format!("segment {segment} left the version while its tail was kept"),
+            })
+    }
+
+    pub(super) fn report_panic(&self, what: String) {
+        self.panic.lock().get_or_insert(what);
+    }
+
+    pub(super) fn panicked(&self) -> Option<String> {
+        self.panic.lock().clone()
+    }
+}

@@ -1,0 +1,169 @@
+//! Beginning a new segment.
+
+use std::time::Duration;
+
+use super::files::{index_bytes_max, segment_header};
+use super::{LogState, Store, Version};
+use crate::error::{Error, Result};
+use crate::format::{Edit, LOG_START, SegmentId, Sequence};
+use crate::governor;
+use crate::log::Run;
+use crate::manifest::write_all;
+use crate::memtable::Index;
+use crate::sync::{Arc, Ordering};
+
+/// Bytes of memtable a record takes, about; what `memtable_bytes` is divided by.
+pub(crate) const MEMTABLE_RECORD_BYTES: u64 = 64;
+
+/// A segment that is ready to take the log: created, named in the manifest, zeroed a little ahead.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    run: Arc<Run>,
+}
+
+impl Prepared {
+    pub(super) fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+}
+
+impl Store {
+    /// Records that a memtable of the configured size holds.
+    pub(super) fn memtable_records(&self) -> usize {
+        usize::try_from(self.options.memtable_bytes / MEMTABLE_RECORD_BYTES).unwrap_or(usize::MAX)
+    }
+
+    /// Where a segment's log must end: behind it is room for its index.
+    pub(super) fn log_limit(&self, run: &Run) -> u64 {
+        run.file.capacity() - index_bytes_max(run.memtable.capacity())
+    }
+
+    /// How long the next group waits, so that writers slow down before they would have to stop.
+    pub(super) fn write_delay(&self, state: &LogState) -> Duration {
+        let version = self.version.load();
+        if version.frozen.is_empty() {
+            return Duration::ZERO;
+        }
+        let memtable = &state.active.memtable;
+        let log = state.active.end() - LOG_START;
+        governor::write_delay(
+            (memtable.len() as u64, memtable.capacity() as u64),
+            (log, self.log_limit(&state.active) - LOG_START),
+        )
+    }
+
+    /// Makes a segment with room for at least this much; the caller names it in the manifest.
+    pub(super) fn create_run(&self, id: SegmentId, log_bytes: u64, records: usize) -> Result<Run> {
+        let records = records.max(self.memtable_records());
+        self.files.create_run(id, log_bytes.max(self.options.segment_bytes), records)
+    }
+
+    fn prepare(&self, log_bytes: u64, records: usize, unfit: Option<&Run>) -> Result<Prepared> {
+        let id = self.manifest.lock().next_segment();
+        let run = self.create_run(id, log_bytes, records)?;
+        let mut edits = vec![Edit::Created { segment: id, incarnation: run.file.incarnation() }];
+        edits.extend(unfit.map(|unfit| Edit::Removed { segment: unfit.id() }));
+        let mut manifest = self.manifest.lock();
+        if let Err(e) = manifest.append(&edits) {
+            manifest.abandon(Arc::clone(&run.file));
+            return Err(e);
+        }
+        Ok(Prepared { run: Arc::new(run) })
+    }
+
+    /// Has the next segment ready before it is needed. A failure is left to whoever needs it.
+    pub(super) fn prepare_in_background(self: &Arc<Self>) {
+        let mut slot = self.prepared.lock();
+        // A closed database has no use for it, and its manifest is complete.
+        if slot.is_none() && !self.closed.load(Ordering::Acquire) {
+            *slot = self.prepare(0, 0, None).ok();
+        }
+    }
+
+    /// Writes a segment's header: where the log before it ended, to the byte.
+    pub(super) fn write_header(
+        &self,
+        run: &Run,
+        first_sequence: Sequence,
+        predecessor: (SegmentId, u64),
+    ) -> Result<()> {
+        let database_id = self.manifest.lock().database_id();
+        let header = segment_header(run, database_id, first_sequence, predecessor);
+        write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)
+    }
+
+    /// Freezes the active segment, to be sealed in the background, and goes on in a new one with room for at least this much.
+    pub(super) fn roll(
+        self: &Arc<Self>,
+        state: &mut LogState,
+        log_bytes: u64,
+        records: usize,
+    ) -> Result<()> {
+        self.wait_for_frozen(state)?;
+        let ready = self.prepared.lock().take();
+        let prepared = match ready {
+            Some(prepared) if self.fits(&prepared.run, log_bytes, records) => prepared,
+            // Too small for this batch. Not kept for later: ids of segments rise with age.
+            unfit => {
+                let unfit = unfit.map(|prepared| prepared.run);
+                let prepared = self.prepare(log_bytes, records, unfit.as_deref());
+                match (&prepared, unfit) {
+                    (Ok(_), Some(unfit)) => unfit.file.doom(),
+                    (Err(_), Some(run)) => *self.prepared.lock() = Some(Prepared { run }),
+                    (_, None) => {}
+                }
+                prepared?
+            }
+        };
+        let old = Arc::clone(&state.active);
+        old.zeros.stop();
+        let new = prepared.run;
+        if let Err(e) = self.write_header(&new, state.last.next(), (old.id(), old.end())) {
+            // What stands there now is unknown, and the old segment must not grow past the end that it may name. The repair that
+            // the next write begins with removes both risks in one edit.
+            *self.prepared.lock() = Some(Prepared { run: new });
+            state.failure = Some(e.clone());
+            return Err(Error::WriteFailed { source: Arc::new(e) });
+        }
+        if !old.is_synced() {
+            state.unsynced.push(Arc::clone(&old));
+        }
+        state.active = Arc::clone(&new);
+        state.marked = LOG_START;
+        {
+            let _sealing = self.sealing.lock();
+            self.publish(|version| Version {
+                active: Arc::clone(&new),
+                frozen: std::iter::once(&old).chain(&version.frozen).cloned().collect(),
+                sealed: version.sealed.clone(),
+            });
+        }
+        self.counters.rolled();
+        self.spawn("seal", Self::seal_in_background);
+        self.spawn("prepare", Self::prepare_in_background);
+        Ok(())
+    }
+
+    fn fits(&self, run: &Run, log_bytes: u64, records: usize) -> bool {
+        LOG_START + log_bytes <= self.log_limit(run) && records <= run.memtable.capacity()
+    }
+
+    /// Waits until no frozen segment is left, and seals what the background has not come to: whoever needs the room may as well make
+    /// it. It runs no other job: those may want the log, which the caller holds. An error is the writer's.
+    fn wait_for_frozen(&self, state: &mut LogState) -> Result<()> {
+        if self.version.load().frozen.is_empty() {
+            return Ok(());
+        }
+        let start = self.clock.now();
+        if let Some(what) = self.panicked() {
+            return Err(Error::Background { what });
+        }
+        let outcome = self.seal_frozen();
+        self.counters.stalled(self.clock.now().saturating_sub(start));
+        if outcome.is_err() && self.version.load().frozen.iter().any(|run| run.has_failed()) {
+            // No sync of that file counts any more: the next write copies what it holds.
+            state.failure = outcome.clone().err();
+        }
+        outcome
+    }
+}
