@@ -1,0 +1,42 @@
+# Every cargo command on `bench` runs in the release profile and through with-libclang, so that one
+# build of RocksDB serves them all.
+
+set positional-arguments
+
+# List the recipes
+default:
+    @{{ quote(just_executable()) }} --list
+
+# Run the engine and RocksDB over a table larger than their caches; `--help` lists the arguments
+bench-table-bound *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- table-bound "$@"
+
+# Run the engine and RocksDB with everything within the memtable's reach
+bench-memtable-bound *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- memtable-bound "$@"
+
+# Test the engine; compiles no C++
+test *ARGS:
+    cargo test -p engine "$@"
+
+# Test the benchmark program
+test-bench *ARGS:
+    scripts/with-libclang cargo test -p bench --release "$@"
+
+# Check formatting, and run clippy with warnings denied
+lint:
+    cargo fmt --all --check
+    cargo clippy -p engine --all-targets -- -D warnings
+    scripts/with-libclang cargo clippy -p bench --release --all-targets -- -D warnings
+
+# Build the engine's documentation, with warnings denied
+doc *ARGS:
+    RUSTDOCFLAGS="-D warnings" cargo doc -p engine --no-deps "$@"
+
+# Everything that continuous integration checks
+ci:
+    .ci/run
+
+# The README's two commands in a fresh clone, with empty caches; takes half an hour
+fresh-machine *ARGS:
+    scripts/fresh-machine "$@"
