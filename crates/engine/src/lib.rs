@@ -64,3 +64,8 @@ pub use options::{Durability, Options, Reads, Recovery, WriteDurability};
 pub use rows::{Ids, Scan};
 pub use snapshot::Snapshot;
 pub use stats::{RecoveryReport, Stats};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -120,11 +120,11 @@ impl Tail {
 
     /// Where the log is damaged below what was synced, if it is.
     fn damage(&self) -> Option<u64> {
+        let synced = self.replay.synced.max(self.ended.unwrap_or(0));
         if self.header.is_none() {
             // Its header was synced with the first group that was.
-            return (self.replay.synced > 0).then_some(0);
+            return (synced > LOG_START).then_some(0);
         }
-        let synced = self.replay.synced.max(self.ended.unwrap_or(0));
         (synced > self.replay.end).then_some(self.replay.end)
     }
 
@@ -161,14 +161,25 @@ fn believe(
             };
             end == Some(header.predecessor_end)
         });
-        if gap.is_none() && !follows {
-            let before = tails[..believed].iter().rfind(|before| !before.is_unused());
-            gap = Some(before.map_or((tail, 0), |before| (before, before.replay.end)));
-        }
         let damage = tail.damage().map(|offset| (tail, offset));
         // A mark in a later segment says that all before it was synced.
-        let lost = gap.filter(|_| tail.replay.synced > 0);
-        if let Some((damaged, offset)) = lost.or(damage.filter(|_| gap.is_none())) {
+        let mut lost = gap.filter(|_| tail.replay.synced > 0);
+        if gap.is_none() && !follows {
+            let before = tails[..believed].iter().rfind(|before| !before.is_unused());
+            match before {
+                Some(before) if tail.header.is_some() => {
+                    gap = Some((before, before.replay.end));
+                    lost = gap.filter(|_| tail.replay.synced > 0);
+                }
+                _ => {
+                    gap = Some((tail, 0));
+                    lost = damage;
+                }
+            }
+        } else if gap.is_none() {
+            lost = damage;
+        }
+        if let Some((damaged, offset)) = lost {
             if mode == Recovery::Strict {
                 let what = "the log is damaged below what was synced; Recovery::CutAtDamage keeps \
                             what precedes it";

@@ -22,6 +22,8 @@ struct State {
     /// How far the log reaches.
     log_end: u64,
     stopped: bool,
+    /// A job is queued or runs.
+    requested: bool,
 }
 
 /// How far one segment is zeroed.
@@ -35,7 +37,13 @@ pub(crate) struct ZeroFill {
 impl ZeroFill {
     /// For a segment of `capacity` bytes whose log begins at `log_start`.
     pub(crate) fn new(log_start: u64, capacity: u64) -> Self {
-        let state = State { done: log_start, claimed: None, log_end: log_start, stopped: false };
+        let state = State {
+            done: log_start,
+            claimed: None,
+            log_end: log_start,
+            stopped: false,
+            requested: false,
+        };
         Self { state: Mutex::new(state), released: Condvar::new(), capacity }
     }
 
@@ -47,7 +55,12 @@ impl ZeroFill {
         }
         state.log_end = end;
         state.done = state.done.max(end.next_multiple_of(PAGE_BYTES));
-        !state.stopped && state.done < self.capacity && state.done - end < AHEAD_BYTES / 2
+        let is_due = !state.stopped
+            && !state.requested
+            && state.done < self.capacity
+            && state.done - end < AHEAD_BYTES / 2;
+        state.requested |= is_due;
+        is_due
     }
 
     /// Claims the next step: offset and length. `None` when enough is zeroed. Each claim must be given back with
@@ -56,10 +69,9 @@ impl ZeroFill {
         let mut state = self.state.lock();
         let from = state.done;
         let to = (from + STEP_BYTES).min(self.capacity);
-        if state.stopped || state.claimed.is_some() || to <= from {
-            return None;
-        }
-        if to > state.log_end + AHEAD_BYTES {
+        let is_enough = to <= from || to > state.log_end + AHEAD_BYTES;
+        if state.stopped || state.claimed.is_some() || is_enough {
+            state.requested = false;
             return None;
         }
         state.claimed = Some(to);
@@ -93,6 +105,7 @@ mod tests {
     fn steps_stay_ahead_of_the_log_and_never_overlap_it() {
         let zeros = ZeroFill::new(4096, 4 << 20);
         assert!(zeros.log_to(5000));
+        assert!(!zeros.log_to(5008), "the job was asked for");
         let mut end_of_zeros = 0;
         while let Some((from, len)) = zeros.claim() {
             assert!(from >= 5000 && from >= end_of_zeros && len <= STEP_BYTES);

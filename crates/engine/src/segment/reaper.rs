@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use crate::disk::{Disk, DiskFile, Map};
 use crate::error::Error;
-use crate::sync::{Arc, Mutex, OnceLock, Weak};
+use crate::sync::{Arc, AtomicBool, Mutex, OnceLock, Ordering, Weak};
 
 /// What is left of a segment file after its last reader.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ pub(crate) struct Reaper {
     queue: Mutex<Vec<Remains>>,
     notify: OnceLock<Notify>,
     failures: Mutex<Vec<Error>>,
+    is_retired: AtomicBool,
 }
 
 impl Reaper {
@@ -68,6 +69,10 @@ impl Reaper {
     }
 
     fn take(&self, remains: Remains) {
+        if self.is_retired.load(Ordering::Acquire) {
+            self.release(remains);
+            return;
+        }
         let was_empty = {
             let mut queue = self.queue.lock();
             queue.push(remains);
@@ -84,11 +89,22 @@ impl Reaper {
         let queue = std::mem::take(&mut *self.queue.lock());
         let count = queue.len();
         for remains in queue {
-            if let Err(e) = remains.release() {
-                self.failures.lock().push(e);
-            }
+            self.release(remains);
         }
         count
+    }
+
+    fn release(&self, remains: Remains) {
+        if let Err(e) = remains.release() {
+            self.failures.lock().push(e);
+        }
+    }
+
+    /// No background work will come any more: releases what is queued, and from now on what comes
+    /// where it comes from.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+        self.reap();
     }
 
     /// The failures since the last call. The files stay behind until the next open removes them.

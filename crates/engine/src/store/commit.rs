@@ -10,7 +10,7 @@ use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk};
 use crate::error::{Error, Result};
 use crate::format::{
-    CollectionId, Key, Kind, RECORD_HEADER_BYTES, Sequence, append_record, place_record, record_len,
+    CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record, record_len,
 };
 use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
@@ -140,7 +140,10 @@ impl Store {
     fn stage_mark(&self, state: &mut LogState) {
         let run = &state.active;
         let synced = run.synced();
-        if synced <= state.marked || run.end() + MARK_BYTES as u64 > self.log_limit(run) {
+        // Where nothing is synced yet, the first mark says that the segments before are.
+        let is_true = synced > LOG_START || state.unsynced.is_empty();
+        let fits = run.end() + MARK_BYTES as u64 <= self.log_limit(run);
+        if synced <= state.marked || !is_true || !fits {
             return;
         }
         let start = state.buffer.len();

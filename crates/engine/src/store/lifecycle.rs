@@ -188,7 +188,7 @@ impl Store {
         }
         let outcome = self.settle();
         self.executor.shutdown();
-        self.files.reaper.reap();
+        self.files.reaper.retire();
         *self.lock.lock() = None;
         outcome
     }

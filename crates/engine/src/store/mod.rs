@@ -78,7 +78,7 @@ struct LogState {
     buffer: Vec<u8>,
     tail: VecDeque<TailChunk>,
     tail_bytes: u64,
-    /// How far the last mark in the active segment says it is synced.
+    /// How far the last mark in the active segment says it is synced; 0 where the first would say that the segments before are.
     marked: u64,
     /// Why writes need a repair before they go on.
     failure: Option<Error>,

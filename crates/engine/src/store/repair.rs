@@ -70,7 +70,7 @@ impl Store {
         state.unsynced.clear();
         state.tail.clear();
         state.tail_bytes = 0;
-        state.marked = LOG_START;
+        state.marked = 0;
         state.active = new;
         self.counters.repaired();
         self.spawn("seal", Self::seal_in_background);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::files::{index_bytes_max, segment_header};
 use super::{LogState, Store, Version};
 use crate::error::{Error, Result};
-use crate::format::{Edit, LOG_START, SegmentId, Sequence};
+use crate::format::{Edit, LOG_START, SegmentId, Sequence, record_len};
 use crate::governor;
 use crate::log::Run;
 use crate::manifest::write_all;
@@ -125,11 +125,14 @@ impl Store {
             state.failure = Some(e.clone());
             return Err(Error::WriteFailed { source: Arc::new(e) });
         }
+        // The runs before it are sealed by now, and a memtable must not outlive that.
+        state.unsynced.retain(|run| !run.is_synced());
+        self.trim_tail(state);
         if !old.is_synced() {
             state.unsynced.push(Arc::clone(&old));
         }
         state.active = Arc::clone(&new);
-        state.marked = LOG_START;
+        state.marked = 0;
         {
             let _sealing = self.sealing.lock();
             self.publish(|version| Version {
@@ -145,7 +148,9 @@ impl Store {
     }
 
     fn fits(&self, run: &Run, log_bytes: u64, records: usize) -> bool {
-        LOG_START + log_bytes <= self.log_limit(run) && records <= run.memtable.capacity()
+        let mark_bytes = record_len(0, 8) as u64;
+        LOG_START + mark_bytes + log_bytes <= self.log_limit(run)
+            && records <= run.memtable.capacity()
     }
 
     /// Waits until no frozen segment is left, and seals what the background has not come to: whoever needs the room may as well make
