@@ -1,0 +1,273 @@
+//! The command line. Bad input is one line on standard error and exit code 2.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::measure::machine;
+use crate::run::{Bench, Grid};
+use crate::store::{Durability, StoreConfig, StoreKind};
+use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
+
+/// The hidden subcommand of a cell's process.
+pub(crate) const CHILD: &str = "cell";
+
+const RECORDS_MAX: u64 = 1_000_000_000;
+const OPERATIONS_MAX: u64 = 1_000_000_000_000;
+const MEMORY_MAX: u64 = 1 << 40;
+const MEMORY_MIN: u64 = 64 << 10;
+/// The engine's limit.
+const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
+const SECONDS_MAX: f64 = 86_400.0;
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Bench(Box<Grid>),
+    Table(Vec<PathBuf>),
+    Child,
+}
+
+/// YCSB A-F against Sediment and a RocksDB oracle, in processes that differ in nothing else.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliCommand {
+    /// Many times more records than the memtable holds: reads go to the tables.
+    TableBound(GridArguments),
+    /// Every record within the memtable's reach.
+    MemtableBound(GridArguments),
+    /// Print the table of results files.
+    Table {
+        /// Files of JSON lines that a bench has written.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    #[command(name = CHILD, hide = true)]
+    Child,
+}
+
+#[derive(Debug, Args)]
+struct GridArguments {
+    /// When a write of a timed cell is answered; loads always sync each batch.
+    #[arg(long, value_enum, default_value = "durable")]
+    durability: Durability,
+    /// Numbers of clients, each a cell of its own.
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Vec<u32>,
+    /// Stores, in the order of the first repeat.
+    #[arg(long, value_delimiter = ',', default_value = "sediment,rocksdb")]
+    stores: Vec<StoreKind>,
+    /// YCSB's workloads.
+    #[arg(long, value_delimiter = ',', default_value = "a,b,c,f,d,e")]
+    workloads: Vec<Workload>,
+    /// Records that are loaded [default: 300000, memtable-bound 20000].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=RECORDS_MAX))]
+    records: Option<u64>,
+    /// Fields of a record.
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    fields: u32,
+    /// Bytes of a field.
+    #[arg(long, default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    field_bytes: u32,
+    /// Repeats of every cell.
+    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeats: u32,
+    /// Shortest window of a cell, in seconds.
+    #[arg(long, default_value = "5", value_parser = seconds)]
+    seconds: f64,
+    /// Warm-up before a window, in seconds.
+    #[arg(long, default_value = "1", value_parser = seconds)]
+    warmup_seconds: f64,
+    /// Fewest operations in a window.
+    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
+    operations: u64,
+    /// Operations of each workload on which the stores' answers are compared.
+    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
+    digest_operations: u64,
+    /// Equal seeds give equal operations.
+    #[arg(long, default_value = "42")]
+    seed: u64,
+    /// Use this request distribution in every workload instead of YCSB's.
+    #[arg(long, value_enum)]
+    distribution: Option<Distribution>,
+    /// Whether keys are hashed, so that a load is random inserts, or ordered.
+    #[arg(long, value_enum, default_value = "hashed")]
+    insert_order: InsertOrder,
+    /// Digits to which the numbers in keys are left-filled with zeros.
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u8).range(1..=250))]
+    zero_padding: u8,
+    /// Memtable of every store, in bytes [default: 4194304, memtable-bound 67108864].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(MEMORY_MIN..=MEMORY_MAX))]
+    memtable_bytes: Option<u64>,
+    /// Block cache, in bytes; Sediment's memory budget is this and the memtable.
+    #[arg(long, default_value = "8388608", value_parser = clap::value_parser!(u64).range(MEMORY_MIN..=MEMORY_MAX))]
+    cache_bytes: u64,
+    /// Folder in which the stores' data is kept during the run [default: cargo's target folder].
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder for the results file.
+    #[arg(long, default_value = "bench-results")]
+    results: PathBuf,
+    /// Falsify one byte that this store answers, to show that the run fails.
+    #[arg(long, hide = true)]
+    plant_wrong_byte: Option<StoreKind>,
+}
+
+/// Reads the arguments; what is printed for `--help` or a mistake is printed here.
+pub(crate) fn parse() -> Result<Command, ExitCode> {
+    parse_from(std::env::args_os()).map_err(|error| {
+        if error.use_stderr() {
+            eprintln!("{}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+        // Help that cannot be printed has nowhere to say so.
+        drop(error.print());
+        ExitCode::SUCCESS
+    })
+}
+
+fn parse_from<I>(arguments: I) -> Result<Command, clap::Error>
+where
+    I: IntoIterator,
+    I::Item: Into<std::ffi::OsString> + Clone,
+{
+    match Cli::try_parse_from(arguments)?.command {
+        CliCommand::TableBound(arguments) => grid(Bench::TableBound, arguments),
+        CliCommand::MemtableBound(arguments) => grid(Bench::MemtableBound, arguments),
+        CliCommand::Table { files } => Ok(Command::Table(files)),
+        CliCommand::Child => Ok(Command::Child),
+    }
+}
+
+/// clap's message without the usage and the hints that follow it.
+fn one_line(message: &str) -> String {
+    let end = message.find("\n\n").unwrap_or(message.len());
+    let text = message[..end].split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.starts_with("error: ") { text } else { format!("error: {text}; try --help") }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > 0.0 && seconds <= SECONDS_MAX {
+        Ok(seconds)
+    } else {
+        Err(format!("must be above 0 and at most {SECONDS_MAX}"))
+    }
+}
+
+fn grid(bench: Bench, arguments: GridArguments) -> Result<Command, clap::Error> {
+    let shape = DocumentShape { fields: arguments.fields, field_bytes: arguments.field_bytes };
+    if shape.document_bytes() > DOCUMENT_BYTES_MAX {
+        return Err(invalid(format!(
+            "a record of {} fields of {} bytes is larger than a document may be (16 MiB)",
+            shape.fields, shape.field_bytes
+        )));
+    }
+    let (records, memtable_bytes) = match bench {
+        Bench::TableBound => (300_000, 4 << 20),
+        Bench::MemtableBound => (20_000, 64 << 20),
+    };
+    Ok(Command::Bench(Box::new(Grid {
+        bench,
+        stores: unique(arguments.stores, "store")?,
+        workloads: unique(arguments.workloads, "workload")?,
+        threads: unique(arguments.threads, "number of threads")?,
+        config: StoreConfig {
+            durability: arguments.durability,
+            memtable_bytes: arguments.memtable_bytes.unwrap_or(memtable_bytes),
+            cache_bytes: arguments.cache_bytes,
+            cores: machine::cores(),
+        },
+        records: arguments.records.unwrap_or(records),
+        shape,
+        keys: KeyFormat { order: arguments.insert_order, zero_padding: arguments.zero_padding },
+        distribution: arguments.distribution,
+        repeats: arguments.repeats,
+        warmup_seconds: arguments.warmup_seconds,
+        seconds: arguments.seconds,
+        operations: arguments.operations,
+        digest_operations: arguments.digest_operations,
+        seed: arguments.seed,
+        data: arguments.data,
+        results: arguments.results,
+        plant: arguments.plant_wrong_byte,
+    })))
+}
+
+/// A cell that is named twice would be measured twice under one name.
+fn unique<T: PartialEq>(values: Vec<T>, what: &str) -> Result<Vec<T>, clap::Error> {
+    let repeated = |(position, value)| values[..position].contains(value);
+    if values.iter().enumerate().any(repeated) {
+        return Err(invalid(format!("the same {what} is given twice")));
+    }
+    Ok(values)
+}
+
+fn invalid(message: String) -> clap::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &str) -> Result<Grid, String> {
+        let arguments = ["bench"].into_iter().chain(arguments.split_whitespace());
+        match parse_from(arguments).map_err(|error| one_line(&error.to_string()))? {
+            Command::Bench(grid) => Ok(*grid),
+            command => panic!("{command:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn table_bound_has_the_documented_defaults() {
+        let grid = parsed("table-bound").unwrap();
+        assert_eq!((grid.records, grid.repeats, grid.operations), (300_000, 3, 20_000));
+        assert_eq!((grid.config.memtable_bytes, grid.config.cache_bytes), (4 << 20, 8 << 20));
+        assert_eq!(grid.shape, DocumentShape { fields: 1, field_bytes: 100 });
+        assert_eq!(grid.config.durability, Durability::Durable);
+        assert_eq!((grid.threads, grid.stores.len(), grid.workloads.len()), (vec![1], 2, 6));
+    }
+
+    #[test]
+    fn lists_are_parsed_and_repetitions_refused() {
+        let grid =
+            parsed("memtable-bound --threads 1,16 --workloads c,E --stores rocksdb").unwrap();
+        assert_eq!((grid.threads, grid.stores), (vec![1, 16], vec![StoreKind::RocksDb]));
+        assert_eq!(grid.workloads, [Workload::C, Workload::E]);
+        assert!(parsed("table-bound --workloads a,a").unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn every_mistake_is_one_line() {
+        let mistakes = [
+            "",
+            "nonsense",
+            "table-bound --records -1",
+            "table-bound --seconds nan",
+            "table-bound --seconds inf",
+            "table-bound --seconds 0",
+            "table-bound --fields 10000 --field-bytes 16777216",
+            "table-bound --durability sometimes",
+            "table-bound --cache-bytes 1",
+            "table",
+        ];
+        for mistake in mistakes {
+            let text = parsed(mistake).unwrap_err();
+            assert!(text.starts_with("error: ") && !text.contains('\n'), "{mistake}: {text}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Latencies: a log-linear histogram for each kind of operation and client, and the exact maximum.
+//!
+//! Recording takes no lock and allocates nothing; the histograms of the clients are merged when
+//! the cell ends.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Result};
+
+/// Values above it are counted as this one in the percentiles; the maximum stays exact.
+const NANOSECONDS_MAX: u64 = 60_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// The latencies of one kind of operation.
+#[derive(Debug)]
+pub(crate) struct Latencies {
+    histogram: Histogram<u64>,
+    sum: u64,
+    max: u64,
+}
+
+impl Latencies {
+    pub(crate) fn new() -> Result<Self> {
+        let histogram = Histogram::new_with_bounds(1, NANOSECONDS_MAX, SIGNIFICANT_DIGITS)
+            .context(|| "cannot make a histogram")?;
+        Ok(Self { histogram, sum: 0, max: 0 })
+    }
+
+    pub(crate) fn record(&mut self, nanoseconds: u64) {
+        self.histogram.saturating_record(nanoseconds);
+        self.sum += nanoseconds;
+        self.max = self.max.max(nanoseconds);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<()> {
+        self.histogram.add(&other.histogram).context(|| "cannot merge histograms")?;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        Ok(())
+    }
+
+    /// The figures of a row; of no latencies they are all zero.
+    pub(crate) fn summary(&self) -> LatencySummary {
+        let count = self.histogram.len();
+        let quantile = |q: f64| self.histogram.value_at_quantile(q).min(self.max);
+        LatencySummary {
+            count,
+            mean: if count == 0 { 0.0 } else { self.sum as f64 / count as f64 },
+            p50: quantile(0.5),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            p9999: quantile(0.9999),
+            max: self.max,
+        }
+    }
+}
+
+/// Nanoseconds. Percentiles have three significant digits; `mean` and `max` are exact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LatencySummary {
+    pub(crate) count: u64,
+    pub(crate) mean: f64,
+    pub(crate) p50: u64,
+    pub(crate) p95: u64,
+    pub(crate) p99: u64,
+    pub(crate) p999: u64,
+    pub(crate) p9999: u64,
+    pub(crate) max: u64,
+}
+
+/// By the kind of operation, as a row has it.
+pub(crate) type LatencyTable = BTreeMap<String, LatencySummary>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_have_three_digits_and_the_maximum_is_exact() {
+        let mut latencies = Latencies::new().unwrap();
+        (1..=10_000).for_each(|n| latencies.record(n * 1_000));
+        latencies.record(123_456_789);
+        let summary = latencies.summary();
+        assert_eq!((summary.count, summary.max), (10_001, 123_456_789));
+        assert!((summary.p50 as f64 - 5e6).abs() < 5e6 * 0.002, "{}", summary.p50);
+        assert!((summary.p99 as f64 - 9.9e6).abs() < 9.9e6 * 0.002, "{}", summary.p99);
+    }
+
+    #[test]
+    fn a_stall_beyond_the_histogram_keeps_its_length() {
+        let mut latencies = Latencies::new().unwrap();
+        latencies.record(3 * NANOSECONDS_MAX);
+        assert_eq!(latencies.summary().max, 3 * NANOSECONDS_MAX);
+        assert_eq!(latencies.summary().count, 1);
+    }
+
+    #[test]
+    fn merging_adds_up_clients() {
+        let (mut first, mut second) = (Latencies::new().unwrap(), Latencies::new().unwrap());
+        first.record(10);
+        second.record(30);
+        first.merge(&second).unwrap();
+        let summary = first.summary();
+        assert_eq!((summary.count, summary.max), (2, 30));
+        assert!((summary.mean - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zero() {
+        assert_eq!(Latencies::new().unwrap().summary().p99, 0);
+    }
+}

@@ -1,0 +1,143 @@
+//! The stores under test behind one small trait.
+//!
+//! 1. Every store keeps the same bytes under the same keys, and none decodes a field in a read.
+//! 2. Calls are static: the client loop is compiled for each store, so the trait costs nothing.
+//! 3. Everything that was set is in `settings`, which goes into every row.
+
+mod rocksdb;
+mod sediment;
+mod stripes;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Result;
+
+pub(crate) use self::rocksdb::RocksDb;
+pub(crate) use self::sediment::Sediment;
+
+/// The stores that are built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StoreKind {
+    Sediment,
+    RocksDb,
+}
+
+impl StoreKind {
+    /// The store that the others are compared with.
+    pub(crate) const ORACLE: Self = Self::RocksDb;
+    pub(crate) const ALL: [Self; 2] = [Self::Sediment, Self::RocksDb];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sediment => Sediment::NAME,
+            Self::RocksDb => RocksDb::NAME,
+        }
+    }
+
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::Sediment => Sediment::VERSION,
+            Self::RocksDb => RocksDb::VERSION,
+        }
+    }
+
+    pub(crate) fn settings(self, config: &StoreConfig) -> Settings {
+        match self {
+            Self::Sediment => Sediment::settings(config),
+            Self::RocksDb => RocksDb::settings(config),
+        }
+    }
+}
+
+impl FromStr for StoreKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|store| store.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no such store is built in; there are {names}")
+        })
+    }
+}
+
+/// When a write of a timed cell is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Durability {
+    /// After fdatasync of the log.
+    Durable,
+    /// When the operating system has the record.
+    Buffered,
+}
+
+impl Durability {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Durable => "durable",
+            Self::Buffered => "buffered",
+        }
+    }
+}
+
+/// What a store is opened with.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct StoreConfig {
+    pub(crate) durability: Durability,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) cache_bytes: u64,
+    pub(crate) cores: usize,
+}
+
+/// Every option that was set, by the store's own name for it.
+pub(crate) type Settings = BTreeMap<String, Value>;
+
+/// Whether an id had a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Found,
+    Missing,
+}
+
+/// Whether background work ended in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Idle,
+    TimedOut,
+}
+
+/// Takes the values that a read or a scan returns, while the store still holds them.
+pub(crate) trait Visitor {
+    fn value(&mut self, bytes: &[u8]);
+}
+
+/// A store under test. Errors are the store's own, as text; they are counted, and the first one
+/// goes into the row.
+pub(crate) trait Store: Send + Sync + Sized {
+    const NAME: &'static str;
+    const VERSION: &'static str;
+
+    fn settings(config: &StoreConfig) -> Settings;
+    fn open(folder: &Path, config: &StoreConfig) -> Result<Self>;
+
+    /// Writes the records atomically and syncs them.
+    fn load(&self, records: &[(String, Vec<u8>)]) -> Result<()>;
+    fn read(&self, key: &str, visitor: &mut impl Visitor) -> Result<Presence>;
+    /// Writes a record, which may exist: YCSB's insert.
+    fn insert(&self, key: &str, document: &[u8]) -> Result<()>;
+    /// Replaces the fields that `fields` names, atomically for each id.
+    fn update(&self, key: &str, fields: &[u8]) -> Result<Presence>;
+    /// Visits up to `limit` records from `key` on, and says how many there were.
+    fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize>;
+
+    /// Waits until background work is done, at most `patience`.
+    fn settle(&self, patience: Duration) -> Result<Settled>;
+    fn close(self) -> Result<()>;
+}

@@ -1,0 +1,123 @@
+//! Sediment, this project's engine.
+
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use engine::{Batch, Collection, Database, Error, Options, WriteDurability};
+
+use super::{Durability, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use crate::error::{Context, Failure, Result};
+
+/// Of `Durability::Buffered`: how long an answered write may stay unsynced.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// One collection holds the records.
+pub(crate) struct Sediment {
+    database: Database,
+    records: Collection,
+}
+
+impl Store for Sediment {
+    const NAME: &'static str = "sediment";
+    /// The engine is of the same workspace; a row's `commit` says more.
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+
+    fn settings(config: &StoreConfig) -> Settings {
+        let mut settings = Settings::from([
+            ("memtable_bytes".to_owned(), config.memtable_bytes.into()),
+            ("memory_budget".to_owned(), memory_budget(config).into()),
+            ("durability".to_owned(), config.durability.name().into()),
+            ("compression".to_owned(), "none".into()),
+        ]);
+        if config.durability == Durability::Buffered {
+            let milliseconds = u64::try_from(FLUSH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
+            settings.insert("flush_interval_ms".to_owned(), milliseconds.into());
+        }
+        settings
+    }
+
+    fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {
+        let durability = match config.durability {
+            Durability::Durable => engine::Durability::Durable,
+            Durability::Buffered => engine::Durability::Buffered { flush_interval: FLUSH_INTERVAL },
+        };
+        let options = Options::default()
+            .memtable_bytes(config.memtable_bytes)
+            .memory_budget(memory_budget(config))
+            .durability(durability)
+            .create_if_missing(true);
+        let database = Database::open(folder, options)
+            .context(|| format!("sediment cannot open {}", folder.display()))?;
+        let records = database.collection("usertable").map_err(Failure::new)?;
+        Ok(Self { database, records })
+    }
+
+    fn load(&self, records: &[(String, Vec<u8>)]) -> Result<()> {
+        let mut batch = Batch::new();
+        for (key, document) in records {
+            batch.put_raw(&self.records, key.as_str(), document).map_err(Failure::new)?;
+        }
+        self.database.write_with(batch, WriteDurability::Durable).map_err(Failure::new)
+    }
+
+    fn read(&self, key: &str, visitor: &mut impl Visitor) -> Result<Presence> {
+        match self.records.get(key).map_err(Failure::new)? {
+            Some(document) => {
+                visitor.value(document.as_bytes());
+                Ok(Presence::Found)
+            }
+            None => Ok(Presence::Missing),
+        }
+    }
+
+    fn insert(&self, key: &str, document: &[u8]) -> Result<()> {
+        self.records.put_raw(key, document).map_err(Failure::new)
+    }
+
+    fn update(&self, key: &str, fields: &[u8]) -> Result<Presence> {
+        match self.records.update_raw(key, fields) {
+            Ok(()) => Ok(Presence::Found),
+            Err(Error::NotFound { .. }) => Ok(Presence::Missing),
+            Err(error) => Err(Failure::new(error)),
+        }
+    }
+
+    fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize> {
+        let mut rows = 0;
+        for row in self.records.scan(key..).map_err(Failure::new)?.take(limit) {
+            let (_, document) = row.map_err(Failure::new)?;
+            visitor.value(document.as_bytes());
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    /// `wait_idle` has no time limit of its own, so it waits on a thread that is left behind when
+    /// it takes too long; the process ends soon after.
+    fn settle(&self, patience: Duration) -> Result<Settled> {
+        let (done, idle) = channel();
+        let database = self.database.clone();
+        thread::spawn(move || {
+            // The receiver is gone when the patience ran out.
+            drop(done.send(database.wait_idle()));
+        });
+        match idle.recv_timeout(patience) {
+            Ok(waited) => waited.map(|()| Settled::Idle).map_err(Failure::new),
+            Err(RecvTimeoutError::Timeout) => Ok(Settled::TimedOut),
+            Err(RecvTimeoutError::Disconnected) => Err(Failure::new("sediment's wait_idle failed")),
+        }
+    }
+
+    fn close(self) -> Result<()> {
+        self.database.close().map_err(Failure::new)
+    }
+}
+
+/// The engine's one bound covers what RocksDB has in its memtable and its block cache; at least
+/// two memtables, which RocksDB may fill too (`max_write_buffer_number`).
+fn memory_budget(config: &StoreConfig) -> u64 {
+    let memtable = config.memtable_bytes;
+    memtable.saturating_add(config.cache_bytes).max(memtable.saturating_mul(2))
+}
