@@ -1,5 +1,7 @@
 //! Writes that happen together.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::collection::Collection;
@@ -14,7 +16,11 @@ use crate::store::{BATCH_BYTES_MAX, CollectionState};
 use crate::sync::{Arc, Weak};
 
 /// Puts and deletes, in any number of collections of one database, to be written by [`Database::write`](crate::Database::write): all
-/// or nothing. Later ones win over earlier ones with the same id. At most 256 MiB.
+/// or nothing. Later ones win over earlier ones with the same id. At most 256 MiB in the log ([`Batch::bytes`]), all of it in memory
+/// until it is written.
+///
+/// Documents are encoded and checked as they are added. A batch does not keep its database open, and cannot be written to another
+/// one.
 ///
 /// ```
 /// # use engine::{Batch, Database, Options};
@@ -31,12 +37,22 @@ use crate::sync::{Arc, Weak};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Batch {
     records: Vec<u8>,
     count: u32,
     handle: Weak<Handle>,
     collections: Vec<Arc<CollectionState>>,
+}
+
+/// Its size, not its bytes: there may be 256 MiB of them.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("len", &self.len())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Batch {
@@ -58,7 +74,7 @@ impl Batch {
         self.count == 0
     }
 
-    /// Its size in the log, in bytes.
+    /// Its size in the log, in bytes: ids and documents, and about 32 bytes more for each.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.records.len() as u64
@@ -68,7 +84,8 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// `InvalidId`, `InvalidDocument`, `BatchTooLarge`, `ForeignHandle`: the batch is as before.
+    /// `InvalidId`, `InvalidDocument`, `BatchTooLarge`, `ForeignHandle` when it has something for another database: the batch is as
+    /// before, and can be used on. A dropped collection is found when the batch is written.
     pub fn put<'a, T: Serialize + ?Sized>(
         &mut self,
         collection: &Collection,

@@ -92,7 +92,8 @@ impl Collection {
         self.write(Kind::Put, &id, document)
     }
 
-    /// Puts a document with an id that must be new.
+    /// Puts a document with an id that must be new. Of inserts of one id at the same time one succeeds. Costs a look for the id, and a
+    /// [`Collection::put`].
     ///
     /// # Errors
     ///
@@ -126,12 +127,31 @@ impl Collection {
         })
     }
 
-    /// Replaces the named top-level fields of an existing document, and appends those that it does not have. Atomic: of updates at
-    /// the same time none is lost.
+    /// Replaces the named top-level fields of an existing document in their places, and appends those that it does not have. Nested
+    /// documents are replaced whole. Atomic: of updates at the same time none is lost.
+    ///
+    /// Costs a [`Collection::get`] and a [`Collection::put`] of the whole document; both again for each time that another write to the
+    /// id came between.
+    ///
+    /// ```
+    /// # use engine::{Database, Options};
+    /// # use serde_json::json;
+    /// # fn main() -> Result<(), engine::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let database = Database::open(dir.path().join("db"), Options::default())?;
+    /// # let cities = database.collection("cities")?;
+    /// cities.put("oslo", &json!({ "country": "NO", "people": 709_037 }))?;
+    /// cities.update("oslo", &json!({ "people": 717_710, "area": 454 }))?;
+    /// let oslo = cities.get("oslo")?.expect("it was just put");
+    /// assert_eq!(oslo.to_json()?, json!({ "country": "NO", "people": 717_710, "area": 454 }));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// `NotFound`, `InvalidDocument` when the result would be too large, and those of [`Collection::put`].
+    /// `NotFound`, `InvalidDocument` also when the result would be too large, `Corrupt` when the existing document does not verify, and
+    /// those of [`Collection::put`].
     pub fn update<'a, T: Serialize + ?Sized>(
         &self,
         id: impl Into<Id<'a>>,
@@ -159,7 +179,7 @@ impl Collection {
         })
     }
 
-    /// Deletes a document. Deleting what does not exist is no error.
+    /// Deletes a document. Deleting what does not exist is no error, and costs the same: one small write.
     ///
     /// # Errors
     ///
@@ -195,7 +215,7 @@ impl Collection {
         Ok(Scan::new(self.handle.store.scan(&self.state, &range.bounds()?, None)?))
     }
 
-    /// The ids of a range, as [`Collection::scan`].
+    /// The ids of a range, as [`Collection::scan`]. The documents are read and verified all the same.
     ///
     /// # Errors
     ///

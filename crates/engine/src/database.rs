@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::batch::Batch;
 use crate::collection::Collection;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::{Options, WriteDurability};
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
@@ -14,8 +14,8 @@ use crate::sync::Arc;
 
 /// An open database. Cheap to clone; all clones are one database, which may be used from any number of threads.
 ///
-/// Dropping the last handle (collections and snapshots included) closes the database; [`Database::close`] does the same and reports
-/// what goes wrong.
+/// Dropping the last handle (collections and snapshots included; documents, scans and batches are none) closes the database;
+/// [`Database::close`] does the same and reports what goes wrong.
 ///
 /// ```
 /// use engine::{Database, Options};
@@ -64,20 +64,31 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `Locked` when the folder is open already, `NotADatabase` when it holds other files (none is touched), `NoDatabase` when there
-    /// is none and [`Options::create_if_missing`] is off, `Corrupt` when the manifest or the log is damaged (see
-    /// [`Recovery`](crate::Recovery)), `UnsupportedFormat` when a newer version wrote it, `InvalidOptions`, `Io`, `DiskFull`.
+    /// `InvalidOptions` when an option is out of its range or the path is empty, `Locked` when the folder is open already,
+    /// `NotADatabase` when it holds other files (none is touched), `NoDatabase` when there is none and
+    /// [`Options::create_if_missing`] is off, `Corrupt` when the manifest or the log is damaged (see [`Recovery`](crate::Recovery)),
+    /// `UnsupportedFormat` when a newer version wrote it, `Background` when its threads cannot be started, `Io`, `DiskFull`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let store = Store::open(path.as_ref(), options)?;
+        let path = path.as_ref();
+        if path.as_os_str().is_empty() {
+            // It would stand for the working folder, which nobody names by nothing.
+            return Err(Error::InvalidOptions {
+                what: "the path of the folder is empty".to_owned(),
+            });
+        }
+        let store = Store::open(path, options)?;
         Ok(Self { handle: Arc::new(Handle { store }) })
     }
 
-    /// The folder.
+    /// The folder, as it was named when the database was opened.
     pub fn path(&self) -> &Path {
         self.store().path()
     }
 
     /// The collection of this name, which is created if there is none: 1 to 255 bytes of UTF-8 without NUL.
+    ///
+    /// An existing one costs one look into a table under a lock: keep the handle where it is used often. A new one costs a write, with
+    /// the database's durability.
     ///
     /// # Errors
     ///
@@ -98,7 +109,10 @@ impl Database {
     }
 
     /// Drops a collection with all its documents; false when there is none of this name. Handles of it answer `CollectionDropped`;
-    /// snapshots taken before still read it. A collection of the same name created later is another one, and empty.
+    /// snapshots taken before still read it, by the same handles. A collection of the same name created later is another one, and
+    /// empty.
+    ///
+    /// Costs one write, however many documents there are.
     ///
     /// # Errors
     ///
@@ -107,7 +121,8 @@ impl Database {
         self.store().drop_collection(name)
     }
 
-    /// Writes a batch: all of it or nothing, visible at one moment, across collections.
+    /// Writes a batch: all of it or nothing, visible at one moment, across collections. One write and at most one sync, however many
+    /// documents it has.
     ///
     /// # Errors
     ///
@@ -118,7 +133,8 @@ impl Database {
         self.write_with(batch, WriteDurability::AsOpened)
     }
 
-    /// As [`Database::write`], answered as told.
+    /// As [`Database::write`], answered as told: [`WriteDurability::Durable`] has this one write survive power loss, and with it every
+    /// earlier one, also where the database is buffered. A batch may be empty.
     ///
     /// # Errors
     ///
@@ -127,7 +143,8 @@ impl Database {
         batch.commit(&self.handle, durability)
     }
 
-    /// A view of the database as it is now. It costs no copy; superseded documents that it still sees are kept.
+    /// A view of the database as it is now. Takes a lock for a moment and copies nothing; superseded documents that it still sees are
+    /// kept until it is dropped.
     ///
     /// # Errors
     ///
@@ -145,7 +162,8 @@ impl Database {
         self.store().sync()
     }
 
-    /// Waits until background work that is due (sealing, preparing the next segment) is done.
+    /// Waits until background work that is due (sealing, preparing the next segment) is done. Not needed for correctness or
+    /// durability; benchmarks and tests want it.
     ///
     /// # Errors
     ///
@@ -156,7 +174,8 @@ impl Database {
         Ok(())
     }
 
-    /// Figures about the open database. After a close, those of the moment of closing.
+    /// Figures about the open database; after a close, as it left them. Walks over the list of segments and takes two short locks:
+    /// cheap enough to ask every second, too dear for every write.
     pub fn stats(&self) -> Stats {
         self.store().stats()
     }

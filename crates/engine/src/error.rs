@@ -1,5 +1,7 @@
 //! The one error type of the engine.
 
+use std::error;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +11,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed, and what to do about it.
 ///
+/// A message says what failed and what to do; why it failed, where the operating system knows, is the error's
+/// [`source`](error::Error::source), which the message does not repeat.
+///
 /// Errors can be cloned, because one failed write or sync answers every member of its group.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// ```
+/// use std::error::Error as _;
+/// use std::io;
+///
+/// use engine::{Database, Error, Options};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("file");
+/// # std::fs::write(&path, "").unwrap();
+/// match Database::open(&path, Options::default()) {
+///     Ok(_) => println!("open"),
+///     Err(Error::Locked { path }) => println!("{} is in use: try again later", path.display()),
+///     Err(error) => {
+///         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+///         assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::NotADirectory));
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused a read, or an operation that is not part of the write path. Nothing was changed; the call can
     /// be repeated.
-    #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried, as a verb: `read`, `open`, `rename`.
         action: &'static str,
@@ -25,7 +48,6 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Bytes on disk do not verify. Other records stay readable; restore this one from a copy.
-    #[error("{} is corrupt at byte {offset}: {what}", file.display())]
     Corrupt {
         /// The damaged file.
         file: PathBuf,
@@ -35,7 +57,6 @@ pub enum Error {
         what: String,
     },
     /// The disk is full. Nothing that was acknowledged is lost; free some space and write again, without reopening.
-    #[error("no space left for {}: free some space, then write again", path.display())]
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
@@ -44,39 +65,31 @@ pub enum Error {
     },
     /// A write or sync of this write's group failed. The write is not acknowledged, and whether it survives a crash is unknown until
     /// the next write succeeds; from then on it is absent.
-    #[error(
-        "the write failed and is not acknowledged; its outcome is unknown until the next write succeeds"
-    )]
     WriteFailed {
         /// The failure of the write or sync.
         source: Arc<Error>,
     },
     /// An earlier write or sync failed, and the disk does not yet allow writes to resume. Reads go on; each write tries again.
-    #[error("the database is read-only until the disk allows writes again")]
     ReadOnly {
         /// Why the last attempt to resume failed.
         source: Arc<Error>,
     },
     /// Another process, or another `Database` of this process, has the folder open. Close it first.
-    #[error("{} is in use by another process or handle; close that one first", path.display())]
     Locked {
         /// The database's folder.
         path: PathBuf,
     },
     /// The folder holds other files and no database. Choose an empty or new folder; nothing in this one was changed.
-    #[error("{} holds files but no database; choose an empty or new folder", path.display())]
     NotADatabase {
         /// The refused folder.
         path: PathBuf,
     },
     /// The folder holds no database, and the options do not allow one to be created.
-    #[error("there is no database at {}, and `create_if_missing` is off", path.display())]
     NoDatabase {
         /// The folder.
         path: PathBuf,
     },
     /// A file needs a newer version of this library.
-    #[error("{} needs a newer version of this library: {what}", file.display())]
     UnsupportedFormat {
         /// The file.
         file: PathBuf,
@@ -84,21 +97,15 @@ pub enum Error {
         what: String,
     },
     /// The database was closed. Open it again.
-    #[error("the database is closed; open it again")]
     Closed,
     /// The collection was dropped. Ask the database for it anew.
-    #[error("the collection `{name}` was dropped; ask the database for a new one")]
     CollectionDropped {
         /// The collection's name.
         name: String,
     },
     /// A handle of one database was given to another one.
-    #[error("the collection or snapshot belongs to another database")]
     ForeignHandle,
     /// A document with this id exists already. Use `put` to replace it.
-    #[error(
-        "the collection `{collection}` has a document with the id {id} already; `put` replaces it"
-    )]
     AlreadyExists {
         /// The collection's name.
         collection: String,
@@ -106,7 +113,6 @@ pub enum Error {
         id: String,
     },
     /// No document has this id. Use `put` to create it.
-    #[error("the collection `{collection}` has no document with the id {id}; `put` creates it")]
     NotFound {
         /// The collection's name.
         collection: String,
@@ -114,31 +120,26 @@ pub enum Error {
         id: String,
     },
     /// The id cannot be stored.
-    #[error("invalid id: {what}")]
     InvalidId {
         /// What is wrong, and the limit.
         what: String,
     },
     /// The document cannot be stored or decoded.
-    #[error("invalid document: {what}")]
     InvalidDocument {
         /// What is wrong, and the limit.
         what: String,
     },
     /// The collection's name cannot be stored.
-    #[error("invalid collection name: {what}")]
     InvalidCollectionName {
         /// What is wrong, and the limit.
         what: String,
     },
     /// The options contradict each other or are out of range.
-    #[error("invalid options: {what}")]
     InvalidOptions {
         /// Which option, and its range.
         what: String,
     },
     /// The batch is larger than a batch can be. Split it.
-    #[error("the batch takes {bytes} bytes in the log and {limit} are allowed; split it")]
     BatchTooLarge {
         /// The batch's size in the log, in bytes.
         bytes: u64,
@@ -146,11 +147,92 @@ pub enum Error {
         limit: u64,
     },
     /// A background job failed or panicked. Reads go on; close the database and open it again to write.
-    #[error("background work failed ({what}); close the database and open it again")]
     Background {
         /// What happened.
         what: String,
     },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { action, path, .. } => write!(f, "cannot {action} {}", path.display()),
+            Self::Corrupt { file, offset, what } => {
+                write!(f, "{} is corrupt at byte {offset}: {what}", file.display())
+            }
+            Self::DiskFull { path, .. } => {
+                write!(f, "no space left for {}: free some space, then write again", path.display())
+            }
+            Self::WriteFailed { .. } => f.write_str(
+                "the write failed and is not acknowledged; \
+                 its outcome is unknown until the next write succeeds",
+            ),
+            Self::ReadOnly { .. } => {
+                f.write_str("the database is read-only until the disk allows writes again")
+            }
+            Self::Locked { path } => write!(
+                f,
+                "{} is in use by another process or handle; close that one first",
+                path.display()
+            ),
+            Self::NotADatabase { path } => write!(
+                f,
+                "{} holds files but no database; choose an empty or new folder",
+                path.display()
+            ),
+            Self::NoDatabase { path } => write!(
+                f,
+                "there is no database at {}, and `create_if_missing` is off",
+                path.display()
+            ),
+            Self::UnsupportedFormat { file, what } => {
+                write!(f, "{} needs a newer version of this library: {what}", file.display())
+            }
+            Self::Closed => f.write_str("the database is closed; open it again"),
+            Self::CollectionDropped { name } => write!(
+                f,
+                "the collection `{}` was dropped; ask the database for a new one",
+                name.escape_debug()
+            ),
+            Self::ForeignHandle => {
+                f.write_str("the collection, snapshot or batch belongs to another database")
+            }
+            Self::AlreadyExists { collection, id } => write!(
+                f,
+                "the collection `{}` has a document with the id {id} already; `put` replaces it",
+                collection.escape_debug()
+            ),
+            Self::NotFound { collection, id } => write!(
+                f,
+                "the collection `{}` has no document with the id {id}; `put` creates it",
+                collection.escape_debug()
+            ),
+            Self::InvalidId { what } => write!(f, "invalid id: {what}"),
+            Self::InvalidDocument { what } => write!(f, "invalid document: {what}"),
+            Self::InvalidCollectionName { what } => {
+                write!(f, "invalid collection name: {what}")
+            }
+            Self::InvalidOptions { what } => write!(f, "invalid options: {what}"),
+            Self::BatchTooLarge { bytes, limit } => write!(
+                f,
+                "the batch takes {bytes} bytes in the log and {limit} are allowed; split it"
+            ),
+            Self::Background { what } => {
+                write!(f, "background work failed ({what}); close the database and open it again")
+            }
+        }
+    }
+}
+
+// By hand, so that the sources are the errors themselves: what is derived would give out `Arc`s, which do not downcast to them.
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } | Self::DiskFull { source, .. } => Some(&**source),
+            Self::WriteFailed { source } | Self::ReadOnly { source } => Some(&**source),
+            _ => None,
+        }
+    }
 }
 
 impl Error {

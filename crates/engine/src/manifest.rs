@@ -81,7 +81,8 @@ impl ManifestState {
             }
             Edit::Sealed(meta) => {
                 self.saw_segment(meta.id);
-                self.next_sequence = self.next_sequence.max(meta.sequence_max.next());
+                let next = Sequence(meta.sequence_max.0.saturating_add(1));
+                self.next_sequence = self.next_sequence.max(next);
                 self.segments.insert(meta.id, SegmentState::Sealed(meta.clone()));
             }
             Edit::Ended { segment, end } => {
@@ -94,7 +95,8 @@ impl ManifestState {
                 self.segments.remove(segment);
             }
             Edit::Catalogue(CatalogueChange::Create { collection, name }) => {
-                self.next_collection = self.next_collection.max(CollectionId(collection.0 + 1));
+                let next = CollectionId(collection.0.saturating_add(1));
+                self.next_collection = self.next_collection.max(next);
                 let entry = CollectionEntry { name: name.clone(), dropped: None };
                 self.collections.entry(*collection).or_insert(entry);
             }
@@ -113,7 +115,7 @@ impl ManifestState {
     }
 
     fn saw_segment(&mut self, segment: SegmentId) {
-        self.next_segment = self.next_segment.max(SegmentId(segment.0 + 1));
+        self.next_segment = self.next_segment.max(SegmentId(segment.0.saturating_add(1)));
     }
 
     /// The edits that lead from nothing to this state.
@@ -271,6 +273,12 @@ impl Manifest {
             self.abandoned.drain(..).for_each(|file| file.doom());
         }
         Ok(())
+    }
+
+    /// Writes the manifest anew if an edit failed: until then it is unknown which segments the one on
+    /// disk names, and none of them may take records that are answered.
+    pub(crate) fn ensure_whole(&mut self) -> Result<()> {
+        if self.broken { self.append(&[]) } else { Ok(()) }
     }
 
     /// Has a file removed that an edit named which failed: it goes as soon as it is certain that no manifest names it. If that never

@@ -16,9 +16,10 @@ pub enum Durability {
     /// After an fdatasync: an answered write survives power loss. Clients that write at the same time share one sync.
     Durable,
     /// Once the operating system has the bytes: an answered write survives the process being killed, and power loss after the next
-    /// flush. A flush starts after this long, or after 8 MiB.
+    /// flush. A flush starts after this long, or after 8 MiB; what a power cut takes is the end of what was written, never a piece
+    /// before it.
     Buffered {
-        /// How long an answered write waits for its flush.
+        /// How long an answered write waits for its flush: above zero, and at most an hour.
         flush_interval: Duration,
     },
 }
@@ -58,7 +59,11 @@ pub enum Recovery {
     CutAtDamage,
 }
 
-/// How a database is opened. Every setting has a default that suits a service with some memory to spare.
+/// How a database is opened. Every setting has a default that suits a service with some memory to spare. [`Database::open`] checks
+/// them, and answers [`Error::InvalidOptions`] with the setting's name and range. None of them is stored: the next open may choose
+/// others.
+///
+/// [`Database::open`]: crate::Database::open
 ///
 /// ```
 /// use engine::{Durability, Options};
@@ -100,6 +105,9 @@ impl Default for Options {
     }
 }
 
+/// A memtable addresses 2^24 records, and recovery takes those of two into one: half as many, of 64 bytes.
+const MEMTABLE_BYTES_MAX: u64 = 512 * MIB;
+
 /// Background threads of a database: one seals, one prepares and zeroes ahead.
 const THREADS: usize = 2;
 
@@ -126,7 +134,7 @@ impl Options {
         self
     }
 
-    /// Bytes of one memtable, 4 KiB to 4 GiB, a part of the budget. It holds a record in about 64 bytes, whatever its document's
+    /// Bytes of one memtable, 4 KiB to 512 MiB, a part of the budget. It holds a record in about 64 bytes, whatever its document's
     /// size, and is sealed when full. Default: 16 MiB.
     #[must_use]
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
@@ -170,7 +178,8 @@ impl Options {
         self
     }
 
-    /// What runs background work; the database shuts it down when it closes. Default: two threads. For tests.
+    /// What runs background work; the database shuts it down when it closes, so two databases cannot share one. Default: two threads.
+    /// For tests.
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executor = Some(executor);
@@ -197,9 +206,9 @@ impl Options {
 
     pub(crate) fn validate(&self) -> Result<()> {
         let invalid = |what: String| Err(Error::InvalidOptions { what });
-        if !(4 << 10..=4 << 30).contains(&self.memtable_bytes) {
+        if !(4 << 10..=MEMTABLE_BYTES_MAX).contains(&self.memtable_bytes) {
             return invalid(format!(
-                "memtable_bytes is {} and must be 4096 to 4294967296 (4 KiB to 4 GiB)",
+                "memtable_bytes is {} and must be 4096 to {MEMTABLE_BYTES_MAX} (4 KiB to 512 MiB)",
                 self.memtable_bytes
             ));
         }

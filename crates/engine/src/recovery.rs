@@ -8,6 +8,8 @@
 //!    its header names.
 //! 3. Damage below what was synced is reported, never passed over. With [`Recovery::Strict`] nothing is changed then.
 //! 4. Sealed segments are not visited.
+//! 5. A segment that the manifest does not know and yet holds a mark is damage of the manifest: marks are written only to segments
+//!    that a synced edit named.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,11 +18,11 @@ use std::path::PathBuf;
 use crate::disk::{Access, DiskFile, OpenMode};
 use crate::error::{Error, Result};
 use crate::format::{
-    CatalogueChange, Edit, FormatFault, Key, Kind, LOG_START, RECORD_HEADER_BYTES, RecordHeader,
+    CollectionId, Edit, FormatFault, Key, Kind, LOG_START, RECORD_HEADER_BYTES, RecordHeader,
     SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence, place_record, unplace_record,
 };
-use crate::log::{LogReader, Replay, Run, replay};
-use crate::manifest::{ManifestState, SegmentState, write_all};
+use crate::log::{LogReader, Replay, Run, records, replay};
+use crate::manifest::{MANIFEST_NAME, ManifestState, SegmentState, write_all};
 use crate::memtable::{Entry, Index};
 use crate::options::Recovery;
 use crate::segment::{parse_segment_name, segment_path};
@@ -29,6 +31,9 @@ use crate::store::{Files, catalogue_change, segment_header, survivors, write_ind
 use crate::sync::Arc;
 
 const COPY_BYTES: usize = 1 << 20;
+
+/// Records copied into one segment: fewer than a memtable can hold, whatever was unsealed together.
+const RECORDS_MAX: usize = if cfg!(test) { 1_000 } else { 1 << 22 };
 
 /// What recovery leads to: the state for a new manifest.
 #[derive(Debug, Default)]
@@ -66,20 +71,63 @@ pub(crate) fn recover(
         }
     }
     let mut report = RecoveryReport { segments: tails.len() as u64, ..RecoveryReport::default() };
+    check_manifest_is_whole(files, database_id, &state, names, mode, &mut report)?;
     let believed = believe(&tails, &state, mode, &mut report)?;
 
     // An earlier recovery may have crashed and left a file that no manifest names.
-    let highest = names.iter().filter_map(|name| parse_segment_name(name)).max();
-    let next = highest.map_or(SegmentId(1), |id| SegmentId(id.0 + 1));
-    state.next_segment = state.next_segment.max(next);
+    let ids = names.iter().filter_map(|name| parse_segment_name(name));
+    // Ids near the end of the range are nobody's: files that only look like segments.
+    let highest = ids.filter(|id| id.0 < u64::MAX / 2).max().unwrap_or_default();
+    state.next_segment = state.next_segment.max(SegmentId(highest.0 + 1));
     for tail in &tails {
         state.apply(&Edit::Removed { segment: tail.id });
     }
-    let id = state.next_segment;
-    if let Some(edits) = copy(files, database_id, id, &tails[..believed], &mut report)? {
-        edits.iter().for_each(|edit| state.apply(edit));
-    }
+    let edits = copy(files, database_id, state.next_segment, &tails[..believed], &mut report)?;
+    edits.iter().for_each(|edit| state.apply(edit));
     Ok(Recovered { state, report })
+}
+
+/// Tells a manifest that lost its last edit to damage from one whose last edit was never finished.
+fn check_manifest_is_whole(
+    files: &Files,
+    database_id: [u8; 16],
+    state: &ManifestState,
+    names: &[OsString],
+    mode: Recovery,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    // What an edit once named and another removed has a lower id.
+    let unknown = names.iter().filter_map(|name| parse_segment_name(name));
+    for id in unknown.filter(|&id| id >= state.next_segment) {
+        let path = segment_path(&files.dir, id);
+        let mut bytes = [0; SEGMENT_HEADER_BYTES];
+        let opened = files.disk.open(&path, OpenMode::Read).and_then(|file| {
+            let read = file.read_at(&mut bytes, 0, Access::Once)?;
+            Ok((file, read))
+        });
+        let (file, read) = match opened {
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => continue,
+            opened => opened.map_err(|e| Error::io("read", &path, e))?,
+        };
+        let Ok(header) = SegmentHeader::decode(&bytes[..read]) else { continue };
+        if header.database_id != database_id || header.segment != id {
+            continue;
+        }
+        let mut reader = LogReader::new(&*file, &path, u64::MAX)?;
+        let found = replay(&mut reader, header.incarnation, |_, _, _| Ok(()))?;
+        if found.synced == 0 {
+            continue;
+        }
+        let manifest = files.dir.join(MANIFEST_NAME);
+        if mode == Recovery::Strict {
+            let what = format!(
+                "its last edit is damaged: it does not name segment {id}, which was in use"
+            );
+            return Err(Error::corrupt(&manifest, 0, what));
+        }
+        report.damage.get_or_insert((manifest, 0));
+    }
+    Ok(())
 }
 
 impl Tail {
@@ -173,7 +221,10 @@ fn believe(
                 }
                 _ => {
                     gap = Some((tail, 0));
-                    lost = damage;
+                    // A header that verifies and names another end than that of its predecessor, which
+                    // is sealed or removed and so whole: no crash leaves that.
+                    let contradicts = tail.header.is_some() && tail.replay.synced > 0;
+                    lost = damage.or(gap.filter(|_| contradicts));
                 }
             }
         } else if gap.is_none() {
@@ -195,32 +246,34 @@ fn believe(
             }
         }
     }
-    // A segment without a valid header has no log to copy.
     Ok(believed)
 }
 
-/// Copies the segments' records into a new, sealed segment. The edits that name it; `None` when there is nothing to copy.
+/// Copies the segments' records into new, sealed segments. The edits that name them.
 fn copy(
     files: &Files,
     database_id: [u8; 16],
-    id: SegmentId,
+    first: SegmentId,
     tails: &[Tail],
     report: &mut RecoveryReport,
-) -> Result<Option<Vec<Edit>>> {
+) -> Result<Vec<Edit>> {
+    // A segment without a valid header has no log to copy.
     let tails: Vec<&Tail> = tails.iter().filter(|tail| tail.header.is_some()).collect();
-    let records = tails.iter().map(|tail| tail.records).sum();
-    if records == 0 {
-        return Ok(None);
-    }
-    let log_bytes = tails.iter().map(|tail| tail.replay.end - LOG_START).sum();
-    let run = files.create_run(id, log_bytes, records)?;
     let mut copy = Copy {
-        run: &run,
+        files,
+        database_id,
+        next: first,
+        records_left: tails.iter().map(|tail| tail.records).sum(),
+        log_bytes_left: tails.iter().map(|tail| tail.replay.end - LOG_START).sum(),
+        run: None,
+        records: 0,
         bytes: Vec::new(),
         end: LOG_START,
         last: Sequence(0),
-        changes: Vec::new(),
+        edits: Vec::new(),
     };
+    report.records = copy.records_left as u64;
+    report.log_bytes = copy.log_bytes_left;
     for tail in tails {
         let limit = tail.replay.end;
         let mut reader = LogReader::new(&*tail.file, &tail.path, limit)?;
@@ -230,37 +283,30 @@ fn copy(
         if again.end != limit {
             return Err(Error::corrupt(&tail.path, again.end, "the log changed while it was read"));
         }
-        report.log_bytes += limit - LOG_START;
     }
-    copy.flush()?;
-    let Copy { last, changes, .. } = copy;
-    report.records = records as u64;
-
-    let header = segment_header(&run, database_id, Sequence(0), (SegmentId(0), 0));
-    write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)?;
-    let mut edits: Vec<Edit> = changes.into_iter().map(Edit::Catalogue).collect();
-    let survivors = survivors(&run, &[]);
-    if survivors.is_empty() {
-        run.file.doom();
-    } else {
-        edits.push(Edit::Sealed(write_index(&run, &survivors)?));
-    }
-    edits.push(Edit::Next {
-        segment: SegmentId(id.0 + 1),
-        collection: crate::format::CollectionId(0),
-        sequence: last.next(),
-    });
-    Ok(Some(edits))
+    copy.seal()?;
+    let Copy { last, next, mut edits, .. } = copy;
+    let collection = CollectionId(0);
+    edits.push(Edit::Next { segment: next, collection, sequence: last.next() });
+    Ok(edits)
 }
 
-/// Records on their way into a new segment.
+/// Records on their way into new segments.
 struct Copy<'a> {
-    run: &'a Run,
+    files: &'a Files,
+    database_id: [u8; 16],
+    next: SegmentId,
+    /// What is still to come.
+    records_left: usize,
+    log_bytes_left: u64,
+    /// The segment that is being filled, and how many records it has got.
+    run: Option<Run>,
+    records: usize,
     bytes: Vec<u8>,
     /// Where `bytes` will stand.
     end: u64,
     last: Sequence,
-    changes: Vec<CatalogueChange>,
+    edits: Vec<Edit>,
 }
 
 impl Copy<'_> {
@@ -271,29 +317,41 @@ impl Copy<'_> {
         incarnation: u64,
         offset: u64,
     ) -> Result<()> {
+        if self.records == RECORDS_MAX {
+            self.seal()?;
+        }
+        if self.run.is_none() {
+            let records = self.records_left.min(RECORDS_MAX);
+            self.run = Some(self.files.create_run(self.next, self.log_bytes_left, records)?);
+            self.next = SegmentId(self.next.0 + 1);
+        }
+        let Some(run) = &self.run else { return Ok(()) };
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.bytes.resize(start + header.record_len(), 0);
         let record = &mut self.bytes[start..];
         unplace_record(record, incarnation, offset);
         let to = self.end + start as u64;
-        place_record(record, self.run.file.incarnation(), to, header.sequence);
+        place_record(record, run.file.incarnation(), to, header.sequence);
         self.last = header.sequence;
+        self.records += 1;
+        self.records_left -= 1;
+        self.log_bytes_left -= header.record_len() as u64;
         if header.kind == Kind::Catalogue {
             let name = &bytes[RECORD_HEADER_BYTES..header.document_start()];
             let action = &bytes[header.document_start()..];
             let change = catalogue_change(header.collection, header.sequence, name, action);
-            self.changes.extend(change);
+            self.edits.extend(change.map(Edit::Catalogue));
         }
         if self.bytes.len() >= COPY_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Writes what is gathered, then lets the memtable know: it reads ids from the file.
     fn flush(&mut self) -> Result<()> {
-        let run = self.run;
+        let Some(run) = &self.run else { return Ok(()) };
         run.attempt(self.end + self.bytes.len() as u64);
         write_all(&**run.file.disk_file(), run.path(), &self.bytes, self.end)?;
-        for (at, header) in crate::log::records(&self.bytes) {
+        for (at, header) in records(&self.bytes) {
             if header.kind == Kind::Catalogue {
                 continue;
             }
@@ -309,5 +367,53 @@ impl Copy<'_> {
         self.bytes.clear();
         run.publish(self.end, self.last);
         Ok(())
+    }
+
+    /// Completes the segment that is being filled.
+    fn seal(&mut self) -> Result<()> {
+        self.flush()?;
+        let Some(run) = self.run.take() else { return Ok(()) };
+        self.records = 0;
+        self.end = LOG_START;
+        let header = segment_header(&run, self.database_id, Sequence(0), (SegmentId(0), 0));
+        write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)?;
+        let survivors = survivors(&run, &[]);
+        if survivors.is_empty() {
+            run.file.doom();
+        } else {
+            self.edits.push(Edit::Sealed(write_index(&run, &survivors)?));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::disk::MemoryDisk;
+    use crate::sync::Arc;
+    use crate::{Database, Durability, Options};
+
+    #[test]
+    fn a_log_of_more_records_than_a_memtable_takes_is_recovered_into_several_segments() {
+        let last = 2 * i64::try_from(super::RECORDS_MAX).unwrap() + 9;
+        let disk = MemoryDisk::new();
+        let open = |disk: MemoryDisk| {
+            let options = Options::default().durability(Durability::BUFFERED).disk(Arc::new(disk));
+            Database::open("/db", options).unwrap()
+        };
+        let killed = {
+            let database = open(disk.clone());
+            let numbers = database.collection("numbers").unwrap();
+            for n in 0..=last {
+                numbers.put(n % 700, &serde_json::json!({ "n": n })).unwrap();
+            }
+            disk.power_cut(|_| true).unwrap()
+        };
+        let database = open(killed);
+        assert!(database.stats().segments_sealed >= 3, "{:?}", database.stats());
+        let numbers = database.collection("numbers").unwrap();
+        assert_eq!(numbers.scan(..).unwrap().count(), 700);
+        let newest = numbers.get(last % 700).unwrap().unwrap();
+        assert_eq!(newest.get_i64("n").unwrap(), Some(last));
     }
 }

@@ -10,12 +10,14 @@ use crate::scan::Merge;
 use crate::segment::Record;
 use crate::store::ScanRuns;
 
-/// The rows of a scan: ids and documents. An error is the last row.
+/// The rows of a scan: ids and documents, by rising id; by falling id from the back. An error is the last row, whichever end met it.
+///
+/// Keeps the segments that it reads from on the disk until dropped, but not the database open.
 pub struct Scan {
     merge: Merge<ScanRuns>,
 }
 
-/// The ids of a scan. An error is the last row.
+/// The ids of a scan, as [`Scan`].
 pub struct Ids {
     merge: Merge<ScanRuns>,
 }

@@ -12,7 +12,23 @@ use crate::rows::{Ids, Scan};
 use crate::sync::Arc;
 
 /// The database as it was when the snapshot was taken, whatever is written since. It keeps superseded documents that it sees, and
-/// the database open, until dropped.
+/// the database open, until dropped. It reads collections by their handles, also by those of collections that were dropped since.
+///
+/// ```
+/// # use engine::{Database, Options};
+/// # use serde_json::json;
+/// # fn main() -> Result<(), engine::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let database = Database::open(dir.path().join("db"), Options::default())?;
+/// let accounts = database.collection("accounts")?;
+/// accounts.put(1, &json!({ "balance": 70 }))?;
+/// let before = database.snapshot()?;
+/// accounts.update(1, &json!({ "balance": 50 }))?;
+/// let then = before.get(&accounts, 1)?.expect("it was there then");
+/// assert_eq!(then.get_i64("balance")?, Some(70));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Snapshot {
     handle: Arc<Handle>,
     at: Sequence,
@@ -38,12 +54,12 @@ impl Snapshot {
         Ok(Self { handle: Arc::clone(handle), at })
     }
 
-    /// The sequence of the newest write that the snapshot sees.
+    /// The sequence of the newest write that the snapshot sees: later snapshots have the same or a larger one.
     pub fn sequence(&self) -> u64 {
         self.at.0
     }
 
-    /// As [`Collection::get`], then.
+    /// As [`Collection::get`], at the time of the snapshot. Of a collection that did not exist then: none.
     ///
     /// # Errors
     ///
@@ -59,7 +75,7 @@ impl Snapshot {
         Ok(record.map(Document::new))
     }
 
-    /// As [`Collection::scan`], then.
+    /// As [`Collection::scan`], at the time of the snapshot. The scan stays valid when the snapshot is dropped.
     ///
     /// # Errors
     ///
@@ -70,7 +86,7 @@ impl Snapshot {
         Ok(Scan::new(self.handle.store.scan(collection.state(), &range, Some(self.at))?))
     }
 
-    /// As [`Collection::scan_ids`], then.
+    /// As [`Collection::scan_ids`], at the time of the snapshot.
     ///
     /// # Errors
     ///

@@ -119,7 +119,11 @@ impl Disk for RealDisk {
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound && parent(dir) != dir => {
                 self.create_dir_all(parent(dir))?;
-                fs::create_dir(dir)?;
+                match fs::create_dir(dir) {
+                    // Another opener made it meanwhile, or it is `..` of the parent just made.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+                    done => done?,
+                }
                 self.sync_dir(parent(dir))
             }
             Err(e) => Err(e),
@@ -133,7 +137,7 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Ok(()) => Ok(Box::new(RealLock { file })),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(e)) => Err(e),
         }
@@ -152,10 +156,19 @@ fn parent(path: &Path) -> &Path {
 /// The operating system drops the lock with the descriptor, also when the process is killed.
 #[derive(Debug)]
 struct RealLock {
-    _file: File,
+    file: File,
 }
 
 impl DiskLock for RealLock {}
+
+impl Drop for RealLock {
+    /// A process that another thread is starting has the descriptor too until it executes its program, so that closing ours
+    /// would not free the lock.
+    fn drop(&mut self) {
+        // A failure leaves what the descriptor's closing does.
+        drop(self.file.unlock());
+    }
+}
 
 #[derive(Debug)]
 struct RealFile {

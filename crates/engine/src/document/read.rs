@@ -25,6 +25,28 @@ const SHOWN_BYTES_MAX: usize = 40;
 ///
 /// A document may borrow the segment that holds it, whose space is not given back to the disk
 /// before the document is dropped. To keep one for long, copy its bytes or decode it.
+///
+/// ```
+/// use engine::Document;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct City<'a> {
+///     name: &'a str,
+///     people: i64,
+/// }
+///
+/// # fn main() -> Result<(), engine::Error> {
+/// # let bson = engine::bson::rawdoc! { "name": "Oslo", "people": 717_710_i64 };
+/// # let document = Document::from_bytes(bson.as_bytes())?;
+/// assert_eq!(document.get_str("name")?, Some("Oslo"));
+/// assert_eq!(document.get_str("mayor")?, None);
+/// assert!(document.get_str("people").is_err(), "it is an integer");
+/// let city: City<'_> = document.decode()?;
+/// assert_eq!((city.name, city.people), ("Oslo", 717_710));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Document {
     source: Source,
@@ -76,12 +98,12 @@ impl Document {
         self.as_bytes().len()
     }
 
-    /// The document for the `bson` crate's own readers.
+    /// The document for the `bson` crate's own readers. Costs nothing.
     ///
     /// # Errors
     ///
-    /// Here and in the other functions, [`Error::InvalidDocument`](crate::Error::InvalidDocument)
-    /// when the bytes are not BSON.
+    /// [`Error::InvalidDocument`](crate::Error::InvalidDocument) when the bytes are not BSON, which
+    /// what came from a database or [`Document::from_bytes`] always is. So in the other functions.
     pub fn as_raw(&self) -> Result<&RawDocument> {
         RawDocument::from_bytes(self.as_bytes()).map_err(|error| from_bson(&error))
     }
@@ -177,10 +199,13 @@ impl Document {
         let Some(value) = self.get(field)? else {
             return Ok(None);
         };
-        let found = value.element_type();
+        let found = described(value.element_type());
         match convert(value) {
             Some(value) => Ok(Some(value)),
-            None => Err(invalid(format!("the field `{field}` is not {expected} but {found:?}"))),
+            None => {
+                let field = shortened(field);
+                Err(invalid(format!("the field `{field}` is {found}, not {expected}")))
+            }
         }
     }
 
@@ -191,7 +216,10 @@ impl Document {
         Ok(match (element.kind, value.len()) {
             (kind::STRING, 5..) => match std::str::from_utf8(&value[4..value.len() - 1]) {
                 Ok(text) => RawBsonRef::String(text),
-                Err(_) => return Err(invalid(format!("the field `{field}` is not UTF-8"))),
+                Err(_) => {
+                    let field = shortened(field);
+                    return Err(invalid(format!("the field `{field}` is not UTF-8")));
+                }
             },
             (kind::INT32, _) => RawBsonRef::Int32(i32::from_le_bytes(chunk(value)?)),
             (kind::INT64, _) => RawBsonRef::Int64(i64::from_le_bytes(chunk(value)?)),
@@ -201,7 +229,10 @@ impl Document {
             ),
             _ => match self.as_raw()?.get(field).map_err(|error| from_bson(&error))? {
                 Some(value) => value,
-                None => return Err(invalid(format!("the field `{field}` cannot be read"))),
+                None => {
+                    let field = shortened(field);
+                    return Err(invalid(format!("the field `{field}` cannot be read")));
+                }
             },
         })
     }
@@ -255,6 +286,33 @@ fn brief(value: RawBsonRef<'_>) -> String {
 
 fn name_of(kind: ElementType) -> String {
     format!("{kind:?}")
+}
+
+/// A type as messages name it.
+fn described(kind: ElementType) -> &'static str {
+    match kind {
+        ElementType::Double => "a floating-point number",
+        ElementType::String => "a string",
+        ElementType::EmbeddedDocument => "a document",
+        ElementType::Array => "an array",
+        ElementType::Binary => "binary",
+        ElementType::Undefined => "undefined",
+        ElementType::ObjectId => "an object id",
+        ElementType::Boolean => "a boolean",
+        ElementType::DateTime => "a date",
+        ElementType::Null => "null",
+        ElementType::RegularExpression => "a regular expression",
+        ElementType::DbPointer => "a database pointer",
+        ElementType::JavaScriptCode => "JavaScript",
+        ElementType::Symbol => "a symbol",
+        ElementType::JavaScriptCodeWithScope => "JavaScript with a scope",
+        ElementType::Int32 => "an integer of 32 bits",
+        ElementType::Timestamp => "a timestamp",
+        ElementType::Int64 => "an integer of 64 bits",
+        ElementType::Decimal128 => "a decimal",
+        ElementType::MaxKey => "the largest key",
+        ElementType::MinKey => "the smallest key",
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -12,7 +12,8 @@ use super::{CollectionId, SealedMeta, SegmentId, Sequence};
 pub(crate) const MANIFEST_HEADER_BYTES: usize = 64;
 /// Length, check.
 const RECORD_PREFIX_BYTES: usize = 8;
-const MANIFEST_MAGIC: &[u8; 8] = b"SEDMANIF";
+/// The first bytes of a manifest.
+pub(crate) const MANIFEST_MAGIC: &[u8; 8] = b"SEDMANIF";
 const VERSION: u16 = 1;
 const SALT: u64 = !2;
 

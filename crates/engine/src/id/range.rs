@@ -27,11 +27,32 @@ mod sealed {
 /// ([`Error::InvalidId`](crate::Error::InvalidId)).
 ///
 /// The lifetime is that of what the ends borrow; a function takes `impl IdRange<'_>`.
+///
+/// ```
+/// use std::ops::Bound;
+///
+/// use engine::{Id, prefix};
+///
+/// # fn main() -> Result<(), engine::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let database = engine::Database::open(dir.path().join("db"), engine::Options::default())?;
+/// # let things = database.collection("things")?;
+/// things.scan(..)?;
+/// things.scan(1_i64..100)?;
+/// things.scan("user:".."user;")?;
+/// things.scan(prefix("user:"))?; // the same
+/// things.scan((Bound::Excluded("m"), Bound::Unbounded))?; // strings after "m", and all bytes
+/// things.scan(Id::from("")..Id::from(b""))?; // all strings
+/// # Ok(())
+/// # }
+/// ```
 pub trait IdRange<'a>: Bounds<'a> {}
 
 impl<'a, R: Bounds<'a>> IdRange<'a> for R {}
 
-/// All string ids that begin with a text; the empty text stands for all string ids.
+/// All string ids that begin with a text; the empty text stands for all string ids. For [`Collection::scan`] and its like.
+///
+/// [`Collection::scan`]: crate::Collection::scan
 pub fn prefix(text: &str) -> impl IdRange<'_> {
     Prefix(text)
 }

@@ -21,7 +21,16 @@ const SHOWN_MAX: usize = 40;
 /// and empty bytes are ids like others.
 ///
 /// Functions take `impl Into<Id>`: integers, strings and byte slices convert without a copy. A
-/// `u64` converts by `try_into`, because only those up to `i64::MAX` are ids.
+/// `u64` converts by `try_from`, because only those up to `i64::MAX` are ids.
+///
+/// ```
+/// use engine::Id;
+///
+/// assert!(Id::from(i64::MAX) < Id::from(""));
+/// assert!(Id::from("zebra") < Id::from(b"aardvark"));
+/// assert!(Id::from("10") < Id::from("9"), "strings are ordered by their bytes");
+/// assert!(Id::try_from(u64::MAX).is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id<'a> {
     /// A whole number.

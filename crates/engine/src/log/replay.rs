@@ -58,6 +58,20 @@ impl<'a> LogReader<'a> {
         Ok(&self.window[from..from + len])
     }
 
+    /// The bytes from `offset` on that are at hand, at least a header's worth unless the file ends
+    /// before. Reads a new window only when the old one has fewer: a search does not read each byte
+    /// more than about once.
+    fn ahead(&mut self, offset: u64) -> Result<&[u8]> {
+        let at_hand = offset
+            .checked_sub(self.start)
+            .and_then(|from| usize::try_from(from).ok())
+            .filter(|from| from + RECORD_HEADER_BYTES <= self.window.len());
+        match at_hand {
+            Some(from) => Ok(&self.window[from..]),
+            None => self.at(offset, WINDOW_BYTES),
+        }
+    }
+
     /// The whole record at `offset` if there is one that verifies.
     fn record(&mut self, incarnation: u64, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
         let head = self.at(offset, RECORD_HEADER_BYTES)?;
@@ -164,7 +178,7 @@ fn batch_is_whole(
 fn search_behind(reader: &mut LogReader<'_>, incarnation: u64, found: &mut Replay) -> Result<()> {
     let mut offset = found.end;
     while offset + RECORD_HEADER_BYTES as u64 <= reader.len() {
-        let window = reader.at(offset, WINDOW_BYTES)?;
+        let window = reader.ahead(offset)?;
         let Some(skip) = next_candidate(window) else {
             // The last header's worth of bytes may begin a record that the next window shows whole.
             let tried = window.len().saturating_sub(RECORD_HEADER_BYTES) / RECORD_ALIGNMENT + 1;

@@ -20,7 +20,7 @@ use crate::log::ZeroFill;
 use crate::memtable::{Entry, Full, Ids, Index, Memtable, NodeRef};
 use crate::scan::Cursor;
 use crate::segment::{Record, Regime, SegmentFile};
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering};
 
 /// An unsealed segment: the active one, or a frozen one on its way to be sealed.
 pub(crate) struct Run {
@@ -34,8 +34,10 @@ pub(crate) struct Run {
     /// The end of everything that was ever written or tried here.
     attempted: AtomicU64,
     last_sequence: AtomicU64,
-    /// Set by a sync that failed; held while one runs.
-    gate: Arc<Mutex<Option<Error>>>,
+    /// Held while a sync of the file runs; shared with the runs that are cut from this one.
+    gate: Arc<Mutex<()>>,
+    /// The sync that failed, if one did. Set while the gate is held.
+    failure: OnceLock<Error>,
 }
 
 impl fmt::Debug for Run {
@@ -67,12 +69,13 @@ impl Run {
             attempted: AtomicU64::new(LOG_START),
             last_sequence: AtomicU64::new(0),
             gate: Arc::default(),
+            failure: OnceLock::new(),
         }
     }
 
-    /// The same segment, cut at its synced end: what a failed write or sync leaves of it.
-    pub(crate) fn cut(&self) -> Result<Self, Full> {
-        let end = self.synced();
+    /// The same segment, cut at an end up to which it is synced: what a failed write or sync leaves
+    /// of it.
+    pub(crate) fn cut(&self, end: u64) -> Result<Self, Full> {
         let memtable = Memtable::with_capacity(self.memtable.capacity());
         let mut last = Sequence(0);
         let mut entries = Vec::new();
@@ -98,8 +101,10 @@ impl Run {
             synced: AtomicU64::new(end),
             attempted: AtomicU64::new(self.attempted.load(Ordering::Acquire)),
             last_sequence: AtomicU64::new(last.0),
-            // What is left is durable already; the index will be written behind everything tried, and synced anew.
-            gate: Arc::default(),
+            gate: Arc::clone(&self.gate),
+            // What is left is durable already; the index will be written behind everything tried,
+            // and synced anew.
+            failure: OnceLock::new(),
         })
     }
 
@@ -132,7 +137,7 @@ impl Run {
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.gate.try_lock().is_some_and(|gate| gate.is_some())
+        self.failure.get().is_some()
     }
 
     /// Notes that bytes up to `end` are about to be written, so that no later write touches them.
@@ -153,51 +158,66 @@ impl Run {
 
     /// As [`Run::sync`], when the log was written up to `end` but is not yet published.
     pub(crate) fn sync_up_to(&self, end: u64) -> Result<()> {
-        let mut gate = self.gate.lock();
-        if let Some(failure) = &*gate {
-            return Err(failure.clone());
-        }
+        let _gate = self.gate.lock();
+        self.check_syncs()?;
         if self.synced() >= end {
             return Ok(());
         }
-        self.sync_file(&mut gate)?;
-        self.synced.fetch_max(end, Ordering::AcqRel);
-        Ok(())
+        self.sync_log(end)
     }
 
     /// Syncs the file whatever is known to be synced: after the index was written. A failure concerns the log only if some of it was
     /// not synced before; the index is written anew elsewhere.
     pub(crate) fn sync_index(&self) -> Result<()> {
-        let mut gate = self.gate.lock();
-        if let Some(failure) = &*gate {
-            return Err(failure.clone());
-        }
+        let _gate = self.gate.lock();
+        self.check_syncs()?;
         let end = self.end();
-        if self.synced() >= end {
-            return self.sync_file(&mut None);
+        if self.synced() >= end { self.sync_file() } else { self.sync_log(end) }
+    }
+
+    fn check_syncs(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
         }
-        self.sync_file(&mut gate)?;
+    }
+
+    fn sync_log(&self, end: u64) -> Result<()> {
+        self.sync_file().inspect_err(|e| {
+            // Only the holder of the gate comes here, and only while there is no failure.
+            drop(self.failure.set(e.clone()));
+        })?;
         self.synced.fetch_max(end, Ordering::AcqRel);
         Ok(())
     }
 
-    fn sync_file(&self, gate: &mut Option<Error>) -> Result<()> {
-        self.file.disk_file().sync_data().map_err(|e| {
-            let failure = Error::io("sync", self.path(), e);
-            *gate = Some(failure.clone());
-            failure
-        })
+    fn sync_file(&self) -> Result<()> {
+        self.file.disk_file().sync_data().map_err(|e| Error::io("sync", self.path(), e))
     }
 
     pub(crate) fn get(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
         match self.memtable.get(key, at, &*self.file) {
             None => Ok(None),
-            Some(entry) => self.read(entry, regime).map(Some),
+            Some(entry) => {
+                let record = self.read(entry, regime)?;
+                // The memtable compares short ids by what it remembers, not by the record.
+                if record.collection() == key.collection && record.id() == key.id {
+                    Ok(Some(record))
+                } else {
+                    let what = "the record there is of another id";
+                    Err(Error::corrupt(self.path(), entry.offset, what))
+                }
+            }
         }
     }
 
     fn read(&self, entry: Entry, regime: Regime) -> Result<Record> {
         self.file.read(entry.offset, self.file.capacity(), regime)
+    }
+
+    /// Fails with `Corrupt` when the record of an entry does not verify any more.
+    pub(crate) fn verify(&self, entry: Entry) -> Result<()> {
+        self.read(entry, Regime::Mapped).map(drop)
     }
 
     /// The sequence of the newest record of a key.

@@ -71,7 +71,6 @@ impl ZeroFill {
         let to = (from + STEP_BYTES).min(self.capacity);
         let is_enough = to <= from || to > state.log_end + AHEAD_BYTES;
         if state.stopped || state.claimed.is_some() || is_enough {
-            state.requested = false;
             return None;
         }
         state.claimed = Some(to);
@@ -85,6 +84,11 @@ impl ZeroFill {
             state.done = state.done.max(to);
         }
         self.released.notify_all();
+    }
+
+    /// The job ends: from now on another one may be asked for.
+    pub(crate) fn finish(&self) {
+        self.state.lock().requested = false;
     }
 
     /// No step begins any more, and none runs when this returns.
@@ -112,8 +116,10 @@ mod tests {
             end_of_zeros = from + len;
             zeros.release();
         }
+        zeros.finish();
         assert!(end_of_zeros <= 5000 + AHEAD_BYTES && end_of_zeros > 5000 + AHEAD_BYTES / 2);
         assert!(!zeros.log_to(6000), "enough is zeroed");
+        zeros.finish();
         // The log overtakes the zeros: the next step begins behind it.
         assert!(zeros.log_to(2 << 20));
         let (from, _) = zeros.claim().expect("a step");

@@ -220,9 +220,11 @@ impl SealedSegment {
             let what = format!("segments of kind {:?}", meta.file_kind);
             return Err(Error::UnsupportedFormat { file: path(), what });
         }
-        let file = match (&self.handed, self.reaper.upgrade()) {
-            (Some(file), _) => Arc::clone(file),
-            (None, Some(reaper)) => {
+        let file = match &self.handed {
+            Some(file) => Arc::clone(file),
+            None => {
+                // A scan may outlive its database; its files are then released where they are dropped.
+                let reaper = self.reaper.upgrade().unwrap_or_default();
                 let (len, mode) = (meta.file_bytes(), OpenMode::Read);
                 SegmentFile::open(
                     &self.disk,
@@ -234,7 +236,6 @@ impl SealedSegment {
                     &reaper,
                 )?
             }
-            (None, None) => return Err(Error::Closed),
         };
         let (found, layout) = read_layout(&file, meta.trailer_offset)?;
         if found != *meta {

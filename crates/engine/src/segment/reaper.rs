@@ -66,6 +66,12 @@ impl Reaper {
     pub(crate) fn set_notify(&self, notify: Notify) {
         let first = self.notify.set(notify).is_ok();
         debug_assert!(first, "one executor serves a database");
+        // What recovery left in the queue found nobody to tell.
+        if !self.queue.lock().is_empty()
+            && let Some(notify) = self.notify.get()
+        {
+            notify();
+        }
     }
 
     fn take(&self, remains: Remains) {

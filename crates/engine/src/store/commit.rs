@@ -10,7 +10,8 @@ use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk};
 use crate::error::{Error, Result};
 use crate::format::{
-    CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record, record_len,
+    CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record,
+    record_len,
 };
 use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
@@ -208,12 +209,12 @@ impl Store {
     }
 
     /// Writes a group that is only a mark. It is worth no sync: what it says is true whether or not it survives.
-    fn write_mark(&self, state: &mut LogState) -> Result<()> {
+    fn write_mark(self: &Arc<Self>, state: &mut LogState) -> Result<()> {
         let run = Arc::clone(&state.active);
         let offset = run.end();
         let end = offset + state.buffer.len() as u64;
-        if self.is_durable() {
-            run.zeros.log_to(end);
+        if self.is_durable() && run.zeros.log_to(end) {
+            self.spawn("zero ahead", Self::zero_ahead);
         }
         run.attempt(end);
         write_all(&**run.file.disk_file(), run.path(), &state.buffer, offset)?;
@@ -277,10 +278,12 @@ impl Store {
                 state.failure = synced.err();
                 self.trim_tail(state);
             }
-        } else if state.tail_bytes > FLUSH_BYTES && !state.flush_hurried {
+        }
+        if state.tail_bytes > FLUSH_BYTES && !state.flush_hurried {
             state.flush_hurried = true;
             self.spawn("flush", Self::flush_in_background);
-        } else if !state.flush_scheduled
+        } else if !state.tail.is_empty()
+            && !state.flush_scheduled
             && let Durability::Buffered { flush_interval } = self.options.durability
         {
             state.flush_scheduled = true;

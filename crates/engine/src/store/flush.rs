@@ -115,6 +115,7 @@ impl Store {
         while active.zero_step(ZEROS) {
             self.counters.wrote(ZEROS.len() as u64);
         }
+        active.zeros.finish();
     }
 
     /// Repairs the log if a write or sync failed since the last group.
@@ -125,7 +126,9 @@ impl Store {
         if let Some(what) = self.panicked() {
             return Err(Error::Background { what });
         }
-        if state.failure.is_none() && !self.any_failed(state) {
+        // Bytes behind the log's end are those of a leader that panicked: never the same offset again.
+        let is_torn = state.active.attempted() > state.active.end();
+        if state.failure.is_none() && !is_torn && !self.any_failed(state) {
             return Ok(());
         }
         match self.repair(state) {

@@ -1,7 +1,7 @@
 //! Opening and closing.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
@@ -10,7 +10,9 @@ use arc_swap::ArcSwap;
 use super::{Catalogue, Files, LogState, Padded, Snapshots, Store, Version, Work};
 use crate::disk::{Access, Disk, DiskLock, OpenMode};
 use crate::error::{Error, Result};
-use crate::format::{Edit, LOG_START, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence};
+use crate::format::{
+    Edit, LOG_START, MANIFEST_MAGIC, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence,
+};
 use crate::governor::Governor;
 use crate::log::GroupCommit;
 use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, SegmentState};
@@ -39,7 +41,11 @@ fn inspect(disk: &dyn Disk, dir: &Path) -> Result<(Folder, Vec<OsString>)> {
     if names.iter().any(|name| name == MANIFEST_NAME) {
         return Ok((Folder::Database, names));
     }
-    if names.iter().all(|name| name == LOCK_NAME || name == MANIFEST_NEW_NAME) {
+    let mut foreign = false;
+    for name in &names {
+        foreign |= !is_of_a_creation(disk, dir, name)?;
+    }
+    if !foreign {
         return Ok((Folder::New, names));
     }
     // A creation makes its first segment only once the manifest is in place.
@@ -48,6 +54,30 @@ fn inspect(disk: &dyn Disk, dir: &Path) -> Result<(Folder, Vec<OsString>)> {
         return Err(Error::corrupt(&dir.join(MANIFEST_NAME), 0, what));
     }
     Err(Error::NotADatabase { path: dir.to_owned() })
+}
+
+/// Whether a file is what a creation that did not finish leaves: the lock file, which is empty, or the beginning of a manifest. Others
+/// use the same names.
+fn is_of_a_creation(disk: &dyn Disk, dir: &Path, name: &OsStr) -> Result<bool> {
+    if name != LOCK_NAME && name != MANIFEST_NEW_NAME {
+        return Ok(false);
+    }
+    let path = dir.join(name);
+    let mut bytes = [0; 8];
+    let read =
+        disk.open(&path, OpenMode::Read).and_then(|f| f.read_at(&mut bytes, 0, Access::Once));
+    match read {
+        Ok(0) => Ok(true),
+        // Space that was reserved reads as zeros until it is written.
+        Ok(read) if name == MANIFEST_NEW_NAME => {
+            Ok(bytes == [0; 8] || bytes[..read] == MANIFEST_MAGIC[..read])
+        }
+        Ok(_) => Ok(false),
+        // Another opener is creating the database at this moment.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::IsADirectory => Ok(false),
+        Err(e) => Err(Error::io("read", &path, e)),
+    }
 }
 
 fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskLock>> {
@@ -183,23 +213,35 @@ impl Store {
     /// Syncs and seals what was written, ends background work, and releases the folder. Later calls answer `Closed`; documents and
     /// scans that are still held stay valid. The folder is released even if this fails; then the next open recovers.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        // Held to the end: who closes second returns when the folder is free.
+        let mut lock = self.lock.lock();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         let outcome = self.settle();
         self.executor.shutdown();
         self.files.reaper.retire();
-        *self.lock.lock() = None;
+        *lock = None;
         outcome
+    }
+
+    /// Repairs the log if need be, and syncs it.
+    fn sync_log(self: &Arc<Self>, state: &mut LogState) -> Result<()> {
+        self.ensure_writable(state)?;
+        self.sync_older(state)?;
+        state.active.sync()
     }
 
     fn settle(self: &Arc<Self>) -> Result<()> {
         let flushed = {
             let mut state = self.log.lock();
-            // Repairs if need be, so that what was answered is not left to luck.
-            let usable = self.ensure_writable(&mut state);
+            // A sync that fails is repaired while what was answered is still in memory.
+            let flushed = self.sync_log(&mut state).or_else(|e| {
+                state.failure.get_or_insert(e);
+                self.sync_log(&mut state)
+            });
             state.closed = true;
-            usable.and_then(|()| self.sync_older(&mut state)).and_then(|()| state.active.sync())
+            flushed
         };
         flushed?;
         self.log.lock().active.zeros.stop();

@@ -60,15 +60,7 @@ impl Store {
     /// The newest document of an id, and the condition under which a write that builds on it is valid.
     pub(crate) fn see(&self, collection: &CollectionState, id: &[u8]) -> Result<Seen> {
         self.check_open()?;
-        let (version, seen) = loop {
-            let version = self.version.load_full();
-            let seen = self.visible();
-            // A log that rolled in between may have the id's newest record in a segment that this version lacks, and yet below `seen`.
-            // A read may miss what is written while it runs; a condition on it may not.
-            if Arc::ptr_eq(&version, &self.version.load()) {
-                break (version, seen);
-            }
-        };
+        let (version, seen) = together(|| self.version.load_full(), || self.visible());
         collection.check(seen)?;
         let record = self.get_at(&version, Key::new(collection.id, id), seen)?;
         let condition = Condition { collection: collection.id, id: id.to_vec(), seen };
@@ -104,6 +96,22 @@ impl Store {
     }
 }
 
+/// Loads both at one moment: again, until the first is still the same after the second was loaded.
+///
+/// Of a version and the visible sequence: if the log rolled in between, an id's newest record may lie in a segment that the version
+/// lacks, and yet below the sequence. A read may miss what is written while it runs; a condition that is built on it may not.
+fn together<A, B>(first: impl Fn() -> Arc<A>, second: impl Fn() -> B) -> (Arc<A>, B) {
+    let mut a = first();
+    loop {
+        let b = second();
+        let again = first();
+        if Arc::ptr_eq(&a, &again) {
+            return (a, b);
+        }
+        a = again;
+    }
+}
+
 /// The runs of a pinned version.
 #[derive(Debug)]
 pub(crate) struct ScanRuns {
@@ -132,5 +140,30 @@ impl Runs for ScanRuns {
         let sealed = version.sealed.iter().map(|segment| segment.meta().id);
         let id = unsealed.chain(sealed).nth(run).unwrap_or_default();
         segment_path(dir, id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Mutex;
+
+    #[test]
+    fn a_roll_between_two_loads_makes_both_be_loaded_again() {
+        let version = Mutex::new(Arc::new("before the roll"));
+        let rolls = Mutex::new(0);
+        let (loaded, visible) = together(
+            || Arc::clone(&version.lock()),
+            || {
+                let mut rolls = rolls.lock();
+                if *rolls < 2 {
+                    *rolls += 1;
+                    *version.lock() = Arc::new("after a roll");
+                }
+                *rolls
+            },
+        );
+        assert_eq!((*loaded, visible), ("after a roll", 2));
+        assert!(Arc::ptr_eq(&loaded, &version.lock()), "the version of the sequence");
     }
 }

@@ -5,7 +5,7 @@
 //! failed group are in neither. If the disk does not allow that, the database is read-only until it does: each write tries again.
 
 use super::catalogue::catalogue_change;
-use super::{LogState, Store, Version};
+use super::{LogState, Store, TailChunk, Version};
 use crate::error::{Error, Result};
 use crate::format::{
     Edit, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, place_record, unplace_record,
@@ -31,18 +31,21 @@ impl Store {
         broken.zeros.stop();
         later.iter().for_each(|run| run.zeros.stop());
 
-        let new = self.copy_tail(state, &broken)?;
-        let broken_is_empty = broken.synced() <= LOG_START;
+        // Read once: a sync that is still under way may raise it, and the new segment's header, the
+        // copied tail, the manifest and the cut must agree to the byte.
+        let end = broken.synced().min(broken.end());
+        let new = self.copy_tail(state, &broken, end)?;
+        let broken_is_empty = end <= LOG_START;
         let mut edits = vec![
             Edit::Created { segment: new.id(), incarnation: new.file.incarnation() },
-            Edit::Ended { segment: broken.id(), end: broken.synced() },
+            Edit::Ended { segment: broken.id(), end },
         ];
         let gone = || later.iter().chain(broken_is_empty.then_some(&broken));
         edits.extend(gone().map(|run| Edit::Removed { segment: run.id() }));
         // Its id is lower than the new segment's, and ids rise with age.
         let mut prepared = self.prepared.lock();
         edits.extend(prepared.iter().map(|next| Edit::Removed { segment: next.run().id() }));
-        let cut = broken.cut().map_err(|_| Error::Background {
+        let cut = broken.cut(end).map_err(|_| Error::Background {
             what: "a memtable's copy is larger than the memtable".to_owned(),
         })?;
         {
@@ -78,16 +81,13 @@ impl Store {
         Ok(())
     }
 
-    /// A new segment that follows `broken` at its synced end and holds the answered groups behind it, synced.
-    fn copy_tail(&self, state: &LogState, broken: &Run) -> Result<Run> {
-        let behind = |segment, offset| {
-            segment > broken.id() || segment == broken.id() && offset >= broken.synced()
-        };
-        let chunks = || state.tail.iter().filter(|chunk| behind(chunk.segment, chunk.offset));
+    /// A new segment that follows `broken` at `end` and holds the answered groups behind it, synced.
+    fn copy_tail(&self, state: &LogState, broken: &Run, end: u64) -> Result<Run> {
+        let chunks = || behind(state, broken, end);
         let records_max = chunks().map(|chunk| records(&chunk.bytes).count()).sum();
         let id = self.manifest.lock().next_segment();
         let run = self.create_run(id, state.tail_bytes, records_max)?;
-        match self.fill(state, broken, &run) {
+        match self.fill(state, broken, end, &run) {
             Ok(()) => Ok(run),
             Err(e) => {
                 // No edit has named it yet.
@@ -97,18 +97,14 @@ impl Store {
         }
     }
 
-    /// Writes the header, and the answered groups behind `broken`'s synced end, and syncs both.
-    fn fill(&self, state: &LogState, broken: &Run, run: &Run) -> Result<()> {
-        let behind = |segment, offset| {
-            segment > broken.id() || segment == broken.id() && offset >= broken.synced()
-        };
-        let chunks = || state.tail.iter().filter(|chunk| behind(chunk.segment, chunk.offset));
+    /// Writes the header, and the answered groups behind `broken`'s end, and syncs both.
+    fn fill(&self, state: &LogState, broken: &Run, broken_end: u64, run: &Run) -> Result<()> {
         // A lower bound: sequences of the failed group are skipped, not reused.
         let first = Sequence(broken.last_sequence().0.min(state.last.0));
-        self.write_header(run, first, (broken.id(), broken.synced()))?;
+        self.write_header(run, first, (broken.id(), broken_end))?;
 
         let mut bytes = Vec::with_capacity(usize::try_from(state.tail_bytes).unwrap_or(0));
-        for chunk in chunks() {
+        for chunk in behind(state, broken, broken_end) {
             let incarnation = self.incarnation_of(chunk.segment)?;
             for (at, header) in records(&chunk.bytes) {
                 if header.kind == Kind::Mark {
@@ -123,7 +119,6 @@ impl Store {
             }
         }
         let end = LOG_START + bytes.len() as u64;
-        run.zeros.log_to(end);
         run.attempt(end);
         write_all(&**run.file.disk_file(), run.path(), &bytes, LOG_START)?;
         self.counters.wrote(bytes.len() as u64);
@@ -166,4 +161,16 @@ impl Store {
     pub(super) fn panicked(&self) -> Option<String> {
         self.panic.lock().clone()
     }
+}
+
+/// The answered groups that stand behind an end of a run, or in later runs.
+fn behind<'a>(
+    state: &'a LogState,
+    broken: &Run,
+    end: u64,
+) -> impl Iterator<Item = &'a TailChunk> + use<'a> {
+    let id = broken.id();
+    let is_behind =
+        move |chunk: &&TailChunk| chunk.segment > id || chunk.segment == id && chunk.offset >= end;
+    state.tail.iter().filter(is_behind)
 }

@@ -99,17 +99,26 @@ impl Store {
         log_bytes: u64,
         records: usize,
     ) -> Result<()> {
-        self.wait_for_frozen(state)?;
-        let ready = self.prepared.lock().take();
-        let prepared = match ready {
-            Some(prepared) if self.fits(&prepared.run, log_bytes, records) => prepared,
+        self.wait_for_frozen()?;
+        // Held until the segment is in use: the background might make one with a lower id meanwhile,
+        // which would be used later, and ids of segments rise with age.
+        let mut slot = self.prepared.lock();
+        let prepared = match slot.take() {
+            Some(prepared) if self.fits(&prepared.run, log_bytes, records) => {
+                let whole = self.manifest.lock().ensure_whole();
+                if let Err(e) = whole {
+                    *slot = Some(prepared);
+                    return Err(e);
+                }
+                prepared
+            }
             // Too small for this batch. Not kept for later: ids of segments rise with age.
             unfit => {
                 let unfit = unfit.map(|prepared| prepared.run);
                 let prepared = self.prepare(log_bytes, records, unfit.as_deref());
                 match (&prepared, unfit) {
                     (Ok(_), Some(unfit)) => unfit.file.doom(),
-                    (Err(_), Some(run)) => *self.prepared.lock() = Some(Prepared { run }),
+                    (Err(_), Some(run)) => *slot = Some(Prepared { run }),
                     (_, None) => {}
                 }
                 prepared?
@@ -119,12 +128,13 @@ impl Store {
         old.zeros.stop();
         let new = prepared.run;
         if let Err(e) = self.write_header(&new, state.last.next(), (old.id(), old.end())) {
-            // What stands there now is unknown, and the old segment must not grow past the end that it may name. The repair that
-            // the next write begins with removes both risks in one edit.
-            *self.prepared.lock() = Some(Prepared { run: new });
+            // What stands there now is unknown, and the old segment must not grow past the end that
+            // it may name. The repair that the next write begins with removes both risks in one edit.
+            *slot = Some(Prepared { run: new });
             state.failure = Some(e.clone());
             return Err(Error::WriteFailed { source: Arc::new(e) });
         }
+        drop(slot);
         // The runs before it are sealed by now, and a memtable must not outlive that.
         state.unsynced.retain(|run| !run.is_synced());
         self.trim_tail(state);
@@ -155,7 +165,7 @@ impl Store {
 
     /// Waits until no frozen segment is left, and seals what the background has not come to: whoever needs the room may as well make
     /// it. It runs no other job: those may want the log, which the caller holds. An error is the writer's.
-    fn wait_for_frozen(&self, state: &mut LogState) -> Result<()> {
+    fn wait_for_frozen(&self) -> Result<()> {
         if self.version.load().frozen.is_empty() {
             return Ok(());
         }
@@ -165,10 +175,6 @@ impl Store {
         }
         let outcome = self.seal_frozen();
         self.counters.stalled(self.clock.now().saturating_sub(start));
-        if outcome.is_err() && self.version.load().frozen.iter().any(|run| run.has_failed()) {
-            // No sync of that file counts any more: the next write copies what it holds.
-            state.failure = outcome.clone().err();
-        }
         outcome
     }
 }

@@ -1,6 +1,5 @@
 //! Turning a frozen segment into a sealed one. No document is copied.
 
-use super::files::index_bytes_max;
 use super::{Store, Version};
 use crate::error::{Error, Result};
 use crate::format::{CollectionId, Edit, Key, SealedMeta, Sequence};
@@ -67,24 +66,37 @@ impl Store {
     }
 }
 
-/// Writes a run's index behind everything ever tried in its file, and syncs all of it.
+/// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is indexed is verified first: an id that was
+/// damaged since it was written must not enter an index that verifies.
 pub(crate) fn write_index(run: &Run, survivors: &[(CollectionId, Entry)]) -> Result<SealedMeta> {
+    for (_, entry) in survivors {
+        run.verify(*entry)?;
+    }
     let index_offset = run.end().max(run.attempted()).next_multiple_of(PAGE_BYTES);
-    run.attempt(index_offset + index_bytes_max(survivors.len()));
+    let file = run.file.disk_file();
+    let built = build(run, survivors, index_offset).and_then(|meta| {
+        // Behind the trailer is only reserved space, which no reader was ever given.
+        file.set_len(meta.file_bytes()).map_err(|e| Error::io("truncate", run.path(), e))?;
+        Ok(meta)
+    });
+    let meta = built.inspect_err(|_| {
+        // Nothing refers to a part of an index: its space goes back to a disk that may be full. If that fails as well, the next
+        // attempt writes over it, and is synced whole.
+        drop(file.set_len(index_offset));
+    })?;
+    run.attempt(meta.file_bytes());
+    run.sync_index()?;
+    Ok(meta)
+}
+
+fn build(run: &Run, survivors: &[(CollectionId, Entry)], index_offset: u64) -> Result<SealedMeta> {
     let entries = survivors.iter().map(|(collection, entry)| IndexEntry {
         key: Key::new(*collection, run.file.id_at(entry.offset)),
         offset: entry.offset,
         sequence: entry.sequence,
         kind: entry.kind,
     });
-    let meta = build_index(&run.file, run.end(), index_offset, survivors.len(), entries)?;
-    // Behind the trailer is only reserved space, which no reader was ever given.
-    run.file
-        .disk_file()
-        .set_len(meta.file_bytes())
-        .map_err(|e| Error::io("truncate", run.path(), e))?;
-    run.sync_index()?;
-    Ok(meta)
+    build_index(&run.file, run.end(), index_offset, survivors.len(), entries)
 }
 
 /// The versions that a run's index keeps: of each id the newest, and the newest at or below each live snapshot.

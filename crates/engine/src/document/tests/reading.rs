@@ -45,7 +45,7 @@ fn typed_reads_convert_and_refuse() {
     assert_eq!(document.get_array("array").unwrap().unwrap().get_str(1).unwrap(), "two");
     assert_eq!(document.get_str("absent").unwrap(), None);
     let message = document.get_str("int32").unwrap_err().to_string();
-    assert!(message.contains("`int32` is not a string but Int32"), "{message}");
+    assert!(message.contains("`int32` is an integer of 32 bits, not a string"), "{message}");
     assert!(matches!(document.get_i64("double"), Err(Error::InvalidDocument { .. })));
     assert!(matches!(document.get_document("array"), Err(Error::InvalidDocument { .. })));
 }

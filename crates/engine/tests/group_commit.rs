@@ -1,0 +1,319 @@
+//! Group commit: who shares a write and a sync, who waits, and who hears of a failure.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use common::{
+    DB, DURABILITIES, GateDisk, Random, Seed, WatchedClock, current_thread, killed, power_lost,
+    tiny_on, wait_until_blocked,
+};
+use engine::clock::ManualClock;
+use engine::disk::MemoryDisk;
+use engine::executor::Stepped;
+use engine::{Collection, Database, Durability, Error, Options, Result};
+use serde_json::json;
+
+/// A database whose segment files' syncs a test holds up. Nothing runs in the background, so that what is counted is the log's.
+struct Bench {
+    memory: MemoryDisk,
+    disk: GateDisk,
+    clock: Arc<WatchedClock>,
+    database: Database,
+    collection: Collection,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let memory = MemoryDisk::new();
+        let disk = GateDisk::new(Arc::new(memory.clone()));
+        let clock = Arc::new(WatchedClock::default());
+        let options = Options::default()
+            .disk(Arc::new(disk.clone()))
+            .clock(Arc::clone(&clock) as _)
+            .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
+        let database = Database::open(DB, options).unwrap();
+        let collection = database.collection("c").unwrap();
+        Self { memory, disk, clock, database, collection }
+    }
+
+    /// Writes document 0 and holds up its sync, has `number` more writers come, and lets the sync pass once they all wait. The
+    /// answers: that of document 0, then the others in the order of their ids.
+    fn group_behind_a_sync(&self, number: i64) -> (Result<()>, Vec<Result<()>>) {
+        self.disk.close();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| self.collection.put(0, &json!({ "n": 0 })));
+            self.disk.wait_for_sync();
+            let (send, receive) = mpsc::channel();
+            let others: Vec<_> = (1..=number)
+                .map(|n| {
+                    let send = send.clone();
+                    scope.spawn(move || {
+                        send.send(current_thread()).unwrap();
+                        self.collection.put(n, &json!({ "n": n }))
+                    })
+                })
+                .collect();
+            for thread in receive.iter().take(others.len()) {
+                wait_until_blocked(&thread);
+            }
+            self.disk.open();
+            let first = first.join().unwrap();
+            (first, others.into_iter().map(|other| other.join().unwrap()).collect())
+        })
+    }
+}
+
+#[test]
+fn writers_that_come_during_a_sync_form_one_group() {
+    for number in [1, 2, 8, 30] {
+        let bench = Bench::new();
+        let (before, writes, syncs) =
+            (bench.database.stats(), bench.disk.writes(), bench.disk.syncs());
+        let (first, others) = bench.group_behind_a_sync(number);
+        first.unwrap();
+        others.into_iter().for_each(|outcome| outcome.unwrap());
+        let after = bench.database.stats();
+        assert_eq!(after.groups - before.groups, 2, "{number} writers");
+        assert_eq!(bench.disk.writes() - writes, 2, "{number} writers: one write a group");
+        assert_eq!(bench.disk.syncs() - syncs, 2, "{number} writers: one sync a group");
+        assert_eq!(after.records_written - before.records_written, number.cast_unsigned() + 1);
+        for n in 0..=number {
+            assert_eq!(bench.collection.get(n).unwrap().unwrap().get_i64("n").unwrap(), Some(n));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_visible_before_its_sync() {
+    let bench = Bench::new();
+    bench.disk.close();
+    thread::scope(|scope| {
+        let put = scope.spawn(|| bench.collection.put(0, &json!({})));
+        bench.disk.wait_for_sync();
+        assert!(bench.collection.get(0).unwrap().is_none());
+        assert_eq!(bench.collection.scan(..).unwrap().count(), 0);
+        assert_eq!(
+            bench.database.snapshot().unwrap().scan(&bench.collection, ..).unwrap().count(),
+            0
+        );
+        bench.disk.open();
+        put.join().unwrap().unwrap();
+    });
+    assert!(bench.collection.get(0).unwrap().is_some());
+}
+
+#[test]
+fn a_lone_client_never_waits_and_a_group_waits_at_most_twenty_microseconds_for_its_members() {
+    let bench = Bench::new();
+    let lone = || {
+        let (readings, time) = (bench.clock.readings(), bench.clock.manual.peek());
+        bench.collection.put(99, &json!({})).unwrap();
+        (bench.clock.readings() - readings, bench.clock.manual.peek() - time)
+    };
+    let (readings, _) = lone();
+    // When the log was last written is noted; no deadline is looked at.
+    assert!(readings <= 1, "{readings} readings of the clock");
+    for _ in 0..10 {
+        assert_eq!(lone().0, readings);
+    }
+
+    let (first, others) = bench.group_behind_a_sync(8);
+    first.unwrap();
+    others.into_iter().for_each(|outcome| outcome.unwrap());
+    // The last group had eight members, and only one comes back: the clock moves by a microsecond a reading.
+    let (_, waited) = lone();
+    assert!(waited >= Duration::from_micros(20), "it waited {waited:?}");
+    assert!(waited <= Duration::from_micros(24), "it waited {waited:?}");
+    // And that was a group of one.
+    assert_eq!(lone().0, readings);
+    assert_eq!(bench.clock.slept(), Duration::ZERO);
+}
+
+#[test]
+fn a_failed_sync_is_the_fate_of_its_own_group_only() {
+    for crash in [killed, power_lost] {
+        let bench = Bench::new();
+        bench.collection.put(-1, &json!({ "n": -1 })).unwrap();
+        bench.disk.fail_sync_after(0);
+        let (first, others) = bench.group_behind_a_sync(8);
+        assert!(matches!(first, Err(Error::WriteFailed { .. })), "{first:?}");
+        others.into_iter().for_each(|outcome| outcome.unwrap());
+        let acknowledged: Vec<i64> = (-1..=8).filter(|n| *n != 0).collect();
+        assert_eq!(ids(&bench.collection), acknowledged);
+        reopen(&crash(&bench.memory), &acknowledged);
+    }
+}
+
+/// Fault case B5.
+#[test]
+fn a_leaders_failed_sync_fails_all_eight_and_the_next_write_succeeds() {
+    for crash in [killed, power_lost] {
+        let bench = Bench::new();
+        bench.collection.put(-1, &json!({ "n": -1 })).unwrap();
+        // The first sync is the first writer's alone, the second one that of the eight.
+        bench.disk.fail_sync_after(1);
+        let (first, others) = bench.group_behind_a_sync(8);
+        first.unwrap();
+        for outcome in others {
+            assert!(matches!(outcome, Err(Error::WriteFailed { .. })), "{outcome:?}");
+        }
+        assert_eq!(ids(&bench.collection), [-1, 0]);
+
+        // The next write succeeds, and is durable.
+        bench.collection.put(50, &json!({ "n": 50 })).unwrap();
+        assert_eq!(bench.database.stats().repairs, 1);
+        assert_eq!(ids(&bench.collection), [-1, 0, 50]);
+        reopen(&crash(&bench.memory), &[-1, 0, 50]);
+        bench.database.close().unwrap();
+        reopen(&bench.memory, &[-1, 0, 50]);
+    }
+}
+
+fn ids(collection: &Collection) -> Vec<i64> {
+    let number = |document: engine::Document| document.get_i64("n").unwrap().unwrap();
+    let rows = collection.scan(..).unwrap().map(|row| row.unwrap());
+    rows.map(|(_, document)| number(document)).collect()
+}
+
+fn reopen(disk: &MemoryDisk, expected: &[i64]) {
+    let database = Database::open(DB, tiny_on(disk)).unwrap();
+    let collection = database.collection("c").unwrap();
+    assert_eq!(ids(&collection), expected);
+    for n in expected {
+        assert_eq!(collection.get(*n).unwrap().unwrap().get_i64("n").unwrap(), Some(*n));
+    }
+}
+
+/// An update that waits behind a put of its id, in one group, must build on that put: whether the put is
+/// still in the group's buffer, or the group had to roll and it is in a frozen or sealed segment by then.
+#[test]
+fn an_update_behind_a_put_in_its_group_builds_on_it() {
+    for fillers in 0..4_usize {
+        for insert in [false, true] {
+            let memory = MemoryDisk::new();
+            let disk = GateDisk::new(Arc::new(memory.clone()));
+            let options = tiny_on(&memory)
+                .disk(Arc::new(disk.clone()))
+                .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
+            let database = Database::open(DB, options).unwrap();
+            let collection = database.collection("c").unwrap();
+            if !insert {
+                collection.put("id", &json!({ "old": 1 })).unwrap();
+            }
+            disk.close();
+            thread::scope(|scope| {
+                let (database, collection) = (&database, &collection);
+                let (send, receive) = mpsc::channel();
+                let waits = |write: Box<dyn FnOnce() -> Result<()> + Send>| {
+                    let send = send.clone();
+                    let thread = scope.spawn(move || {
+                        send.send(current_thread()).unwrap();
+                        write()
+                    });
+                    wait_until_blocked(&receive.recv().unwrap());
+                    thread
+                };
+                let leader = waits(Box::new(|| collection.put("leader", &json!({}))));
+                disk.wait_for_sync();
+                let mut others =
+                    vec![waits(Box::new(|| collection.put("id", &json!({ "new": 2 }))))];
+                for filler in 0..fillers {
+                    // As many records as a memtable holds: a segment for each.
+                    let mut batch = engine::Batch::new();
+                    for n in 0..64 {
+                        let id = format!("filler {filler} {n}");
+                        batch.put(collection, id, &json!({})).unwrap();
+                    }
+                    others.push(waits(Box::new(move || database.write(batch))));
+                }
+                let last = waits(Box::new(move || {
+                    if insert {
+                        collection.insert("id", &json!({ "inserted": 3 }))
+                    } else {
+                        collection.update("id", &json!({ "updated": 3 }))
+                    }
+                }));
+                disk.open();
+                leader.join().unwrap().unwrap();
+                others.into_iter().for_each(|other| other.join().unwrap().unwrap());
+                let answer = last.join().unwrap();
+                if insert {
+                    assert!(matches!(answer, Err(Error::AlreadyExists { .. })), "{answer:?}");
+                } else {
+                    answer.unwrap();
+                }
+            });
+            let stats = database.stats();
+            assert!(stats.rolls >= fillers as u64, "{stats:?}");
+            let found = collection.get("id").unwrap().unwrap().to_json().unwrap();
+            let expected =
+                if insert { json!({ "new": 2 }) } else { json!({ "new": 2, "updated": 3 }) };
+            assert_eq!(found, expected, "{fillers} fillers");
+        }
+    }
+}
+
+#[test]
+fn a_write_that_asks_for_it_is_durable_in_a_buffered_database() {
+    let disk = MemoryDisk::new();
+    let database = Database::open(DB, tiny_on(&disk).durability(Durability::BUFFERED)).unwrap();
+    let collection = database.collection("c").unwrap();
+    collection.put(1, &json!({ "n": 1 })).unwrap();
+    let mut batch = engine::Batch::new();
+    batch.put(&collection, 2, &json!({ "n": 2 })).unwrap();
+    database.write_with(batch, engine::WriteDurability::Durable).unwrap();
+    reopen(&power_lost(&disk), &[1, 2]);
+
+    collection.put(3, &json!({ "n": 3 })).unwrap();
+    // An empty batch still covers what came before.
+    database.write_with(engine::Batch::new(), engine::WriteDurability::Durable).unwrap();
+    reopen(&power_lost(&disk), &[1, 2, 3]);
+}
+
+#[test]
+fn thirty_two_threads_get_all_their_answers() {
+    let seed = Seed::or(32);
+    for durability in DURABILITIES {
+        let disk = MemoryDisk::new();
+        let database = Database::open(DB, tiny_on(&disk).durability(durability)).unwrap();
+        let collection = database.collection("c").unwrap();
+        let start = Barrier::new(32);
+        let failed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for thread in 0..32_i64 {
+                let mut random = Random::new(seed.0 ^ thread.cast_unsigned());
+                let (collection, start, failed) = (&collection, &start, &failed);
+                scope.spawn(move || {
+                    start.wait();
+                    for n in 0..60 {
+                        let id = thread * 1000 + n;
+                        if collection.put(id, &json!({ "n": id })).is_err() {
+                            failed.store(true, Ordering::Relaxed);
+                        }
+                        if random.percent(20) {
+                            // A write that was answered is seen by its writer.
+                            assert!(collection.get(id).unwrap().is_some());
+                        }
+                    }
+                });
+            }
+        });
+        assert!(!failed.into_inner());
+        let expected: Vec<i64> =
+            (0..32).flat_map(|thread| (0..60).map(move |n| thread * 1000 + n)).collect();
+        assert_eq!(ids(&collection), expected);
+        let stats = database.stats();
+        assert_eq!(stats.records_written, 32 * 60 + 1, "{stats:?}");
+        assert!(stats.groups <= stats.records_written, "{stats:?}");
+        reopen(&killed(&disk), &expected);
+        database.close().unwrap();
+        reopen(&disk, &expected);
+    }
+}
