@@ -1,10 +1,12 @@
-//! A small ledger: accounts, transfers that happen whole or not at all, and a report as of one moment.
+//! A small ledger: accounts, transfers that happen whole or not at all, and a report as of one
+//! moment.
 //!
 //! ```text
 //! cargo run -p engine --example ledger [FOLDER]
 //! ```
 //!
-//! Without a folder it works in a temporary one. Run it twice on the same folder: the second run goes on from the first.
+//! Without a folder it works in a temporary one. Run it twice on the same folder: the second run
+//! goes on from the first.
 
 use std::error::Error;
 

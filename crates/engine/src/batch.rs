@@ -15,12 +15,13 @@ use crate::options::WriteDurability;
 use crate::store::{BATCH_BYTES_MAX, CollectionState};
 use crate::sync::{Arc, Weak};
 
-/// Puts and deletes, in any number of collections of one database, to be written by [`Database::write`](crate::Database::write): all
-/// or nothing. Later ones win over earlier ones with the same id. At most 256 MiB in the log ([`Batch::bytes`]), all of it in memory
-/// until it is written.
+/// Puts and deletes, in any number of collections of one database, to be written by
+/// [`Database::write`](crate::Database::write): all or nothing. Later ones win over earlier ones
+/// with the same id. At most 256 MiB in the log ([`Batch::bytes`]), all of it in memory until it is
+/// written.
 ///
-/// Documents are encoded and checked as they are added. A batch does not keep its database open, and cannot be written to another
-/// one.
+/// Documents are encoded and checked as they are added. A batch does not keep its database open,
+/// and cannot be written to another one.
 ///
 /// ```
 /// # use engine::{Batch, Database, Options};
@@ -84,8 +85,9 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// `InvalidId`, `InvalidDocument`, `BatchTooLarge`, `ForeignHandle` when it has something for another database: the batch is as
-    /// before, and can be used on. A dropped collection is found when the batch is written.
+    /// `InvalidId`, `InvalidDocument`, `BatchTooLarge`, `ForeignHandle` when it has something for
+    /// another database: the batch is as before, and can be used on. A dropped collection is found
+    /// when the batch is written.
     pub fn put<'a, T: Serialize + ?Sized>(
         &mut self,
         collection: &Collection,

@@ -16,8 +16,8 @@ use crate::sync::Arc;
 
 /// A collection of documents. Cheap to clone; keeps its database open.
 ///
-/// Ids are integers, strings or bytes, in this order (see [`Id`]), 1 to 65 535 bytes encoded. Documents are BSON, at most 16 MiB and
-/// 100 levels deep.
+/// Ids are integers, strings or bytes, in this order (see [`Id`]), 1 to 65 535 bytes encoded.
+/// Documents are BSON, at most 16 MiB and 100 levels deep.
 #[derive(Clone)]
 pub struct Collection {
     handle: Arc<Handle>,
@@ -48,26 +48,29 @@ impl Collection {
         &self.state.name
     }
 
-    /// The document with this id. It borrows its segment or owns its bytes, and stays valid whatever is written, and after a close.
+    /// The document with this id. It borrows its segment or owns its bytes, and stays valid
+    /// whatever is written, and after a close.
     ///
-    /// Takes no lock. Costs one probe of the memtable, one cache line of each segment that does not have the id, and the record with
-    /// its checksum.
+    /// Takes no lock. Costs one probe of the memtable, one cache line of each segment that does not
+    /// have the id, and the record with its checksum.
     ///
     /// # Errors
     ///
-    /// `InvalidId`, `Corrupt` when the document or an index block on the way does not verify, `CollectionDropped`, `Closed`, `Io`.
+    /// `InvalidId`, `Corrupt` when the document or an index block on the way does not verify,
+    /// `CollectionDropped`, `Closed`, `Io`.
     pub fn get<'a>(&self, id: impl Into<Id<'a>>) -> Result<Option<Document>> {
         let id = id.into().encode()?;
         let record = self.handle.store.get(&self.state, id.as_bytes(), None)?;
         Ok(record.map(Document::new))
     }
 
-    /// Puts a document, replacing one with the same id: any serde type that serializes as a struct or map, `serde_json::Value`
-    /// objects included.
+    /// Puts a document, replacing one with the same id: any serde type that serializes as a struct
+    /// or map, `serde_json::Value` objects included.
     ///
     /// # Errors
     ///
-    /// `InvalidId`, `InvalidDocument`, `CollectionDropped`, and those of [`Database::write`](crate::Database::write).
+    /// `InvalidId`, `InvalidDocument`, `CollectionDropped`, and those of
+    /// [`Database::write`](crate::Database::write).
     pub fn put<'a, T: Serialize + ?Sized>(
         &self,
         id: impl Into<Id<'a>>,
@@ -92,8 +95,8 @@ impl Collection {
         self.write(Kind::Put, &id, document)
     }
 
-    /// Puts a document with an id that must be new. Of inserts of one id at the same time one succeeds. Costs a look for the id, and a
-    /// [`Collection::put`].
+    /// Puts a document with an id that must be new. Of inserts of one id at the same time one
+    /// succeeds. Costs a look for the id, and a [`Collection::put`].
     ///
     /// # Errors
     ///
@@ -127,11 +130,12 @@ impl Collection {
         })
     }
 
-    /// Replaces the named top-level fields of an existing document in their places, and appends those that it does not have. Nested
-    /// documents are replaced whole. Atomic: of updates at the same time none is lost.
+    /// Replaces the named top-level fields of an existing document in their places, and appends
+    /// those that it does not have. Nested documents are replaced whole. Atomic: of updates at the
+    /// same time none is lost.
     ///
-    /// Costs a [`Collection::get`] and a [`Collection::put`] of the whole document; both again for each time that another write to the
-    /// id came between.
+    /// Costs a [`Collection::get`] and a [`Collection::put`] of the whole document; both again for
+    /// each time that another write to the id came between.
     ///
     /// ```
     /// # use engine::{Database, Options};
@@ -150,8 +154,8 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `InvalidDocument` also when the result would be too large, `Corrupt` when the existing document does not verify, and
-    /// those of [`Collection::put`].
+    /// `NotFound`, `InvalidDocument` also when the result would be too large, `Corrupt` when the
+    /// existing document does not verify, and those of [`Collection::put`].
     pub fn update<'a, T: Serialize + ?Sized>(
         &self,
         id: impl Into<Id<'a>>,
@@ -179,7 +183,8 @@ impl Collection {
         })
     }
 
-    /// Deletes a document. Deleting what does not exist is no error, and costs the same: one small write.
+    /// Deletes a document. Deleting what does not exist is no error, and costs the same: one small
+    /// write.
     ///
     /// # Errors
     ///
@@ -189,8 +194,9 @@ impl Collection {
         self.write(Kind::Delete, &id, &[])
     }
 
-    /// The documents of a range of ids, by rising id; from the back by falling id. The scan sees the collection as it is now,
-    /// whatever is written meanwhile. Lazy: nothing is read before the first row.
+    /// The documents of a range of ids, by rising id; from the back by falling id. The scan sees
+    /// the collection as it is now, whatever is written meanwhile. Lazy: nothing is read before the
+    /// first row.
     ///
     /// ```
     /// # use engine::{Database, Options};
@@ -210,12 +216,14 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// `InvalidId`, `CollectionDropped`, `Closed`. An error while scanning is a row of its own, and the last.
+    /// `InvalidId`, `CollectionDropped`, `Closed`. An error while scanning is a row of its own, and
+    /// the last.
     pub fn scan<'a>(&self, range: impl IdRange<'a>) -> Result<Scan> {
         Ok(Scan::new(self.handle.store.scan(&self.state, &range.bounds()?, None)?))
     }
 
-    /// The ids of a range, as [`Collection::scan`]. The documents are read and verified all the same.
+    /// The ids of a range, as [`Collection::scan`]. The documents are read and verified all the
+    /// same.
     ///
     /// # Errors
     ///
@@ -230,7 +238,8 @@ impl Collection {
         self.handle.store.write(request).map(drop)
     }
 
-    /// Writes what `change` makes of the newest document, unless another write to the id comes between: then again.
+    /// Writes what `change` makes of the newest document, unless another write to the id comes
+    /// between: then again.
     fn read_modify_write(
         &self,
         id: &EncodedId,

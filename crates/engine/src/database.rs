@@ -12,10 +12,11 @@ use crate::stats::Stats;
 use crate::store::Store;
 use crate::sync::Arc;
 
-/// An open database. Cheap to clone; all clones are one database, which may be used from any number of threads.
+/// An open database. Cheap to clone; all clones are one database, which may be used from any number
+/// of threads.
 ///
-/// Dropping the last handle (collections and snapshots included; documents, scans and batches are none) closes the database;
-/// [`Database::close`] does the same and reports what goes wrong.
+/// Dropping the last handle (collections and snapshots included; documents, scans and batches are
+/// none) closes the database; [`Database::close`] does the same and reports what goes wrong.
 ///
 /// ```
 /// use engine::{Database, Options};
@@ -45,7 +46,8 @@ pub(crate) struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure; what was answered is in the log, and the next open recovers it.
+        // Nobody is left to hear of a failure; what was answered is in the log, and the next open
+        // recovers it.
         drop(self.store.close());
     }
 }
@@ -59,15 +61,17 @@ impl fmt::Debug for Database {
 impl Database {
     /// Opens the database in a folder, or creates one in a folder that is missing or empty.
     ///
-    /// The time it takes depends on the log that was not sealed (none after a clean close), not on the size of the database. What a
-    /// crash left is recovered: [`Stats::recovery`] tells.
+    /// The time it takes depends on the log that was not sealed (none after a clean close), not on
+    /// the size of the database. What a crash left is recovered: [`Stats::recovery`] tells.
     ///
     /// # Errors
     ///
-    /// `InvalidOptions` when an option is out of its range or the path is empty, `Locked` when the folder is open already,
-    /// `NotADatabase` when it holds other files (none is touched), `NoDatabase` when there is none and
-    /// [`Options::create_if_missing`] is off, `Corrupt` when the manifest or the log is damaged (see [`Recovery`](crate::Recovery)),
-    /// `UnsupportedFormat` when a newer version wrote it, `Background` when its threads cannot be started, `Io`, `DiskFull`.
+    /// `InvalidOptions` when an option is out of its range or the path is empty, `Locked` when the
+    /// folder is open already, `NotADatabase` when it holds other files (none is touched),
+    /// `NoDatabase` when there is none and [`Options::create_if_missing`] is off, `Corrupt` when
+    /// the manifest or the log is damaged (see [`Recovery`](crate::Recovery)), `UnsupportedFormat`
+    /// when a newer version wrote it, `Background` when its threads cannot be started, `Io`,
+    /// `DiskFull`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() {
@@ -85,10 +89,11 @@ impl Database {
         self.store().path()
     }
 
-    /// The collection of this name, which is created if there is none: 1 to 255 bytes of UTF-8 without NUL.
+    /// The collection of this name, which is created if there is none: 1 to 255 bytes of UTF-8
+    /// without NUL.
     ///
-    /// An existing one costs one look into a table under a lock: keep the handle where it is used often. A new one costs a write, with
-    /// the database's durability.
+    /// An existing one costs one look into a table under a lock: keep the handle where it is used
+    /// often. A new one costs a write, with the database's durability.
     ///
     /// # Errors
     ///
@@ -108,9 +113,9 @@ impl Database {
         Ok(self.store().catalogue.names())
     }
 
-    /// Drops a collection with all its documents; false when there is none of this name. Handles of it answer `CollectionDropped`;
-    /// snapshots taken before still read it, by the same handles. A collection of the same name created later is another one, and
-    /// empty.
+    /// Drops a collection with all its documents; false when there is none of this name. Handles of
+    /// it answer `CollectionDropped`; snapshots taken before still read it, by the same handles. A
+    /// collection of the same name created later is another one, and empty.
     ///
     /// Costs one write, however many documents there are.
     ///
@@ -121,20 +126,22 @@ impl Database {
         self.store().drop_collection(name)
     }
 
-    /// Writes a batch: all of it or nothing, visible at one moment, across collections. One write and at most one sync, however many
-    /// documents it has.
+    /// Writes a batch: all of it or nothing, visible at one moment, across collections. One write
+    /// and at most one sync, however many documents it has.
     ///
     /// # Errors
     ///
-    /// `WriteFailed` when the write or sync failed (also for every other write of its group), `ReadOnly` while the disk does not
-    /// allow writes, `DiskFull`, `BatchTooLarge`, `CollectionDropped`, `ForeignHandle`, `Closed`. After any error nothing of the
-    /// batch is visible.
+    /// `WriteFailed` when the write or sync failed (also for every other write of its group),
+    /// `ReadOnly` while the disk does not allow writes, `DiskFull`, `BatchTooLarge`,
+    /// `CollectionDropped`, `ForeignHandle`, `Closed`. After any error nothing of the batch is
+    /// visible.
     pub fn write(&self, batch: Batch) -> Result<()> {
         self.write_with(batch, WriteDurability::AsOpened)
     }
 
-    /// As [`Database::write`], answered as told: [`WriteDurability::Durable`] has this one write survive power loss, and with it every
-    /// earlier one, also where the database is buffered. A batch may be empty.
+    /// As [`Database::write`], answered as told: [`WriteDurability::Durable`] has this one write
+    /// survive power loss, and with it every earlier one, also where the database is buffered. A
+    /// batch may be empty.
     ///
     /// # Errors
     ///
@@ -143,8 +150,8 @@ impl Database {
         batch.commit(&self.handle, durability)
     }
 
-    /// A view of the database as it is now. Takes a lock for a moment and copies nothing; superseded documents that it still sees are
-    /// kept until it is dropped.
+    /// A view of the database as it is now. Takes a lock for a moment and copies nothing;
+    /// superseded documents that it still sees are kept until it is dropped.
     ///
     /// # Errors
     ///
@@ -157,13 +164,14 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `ReadOnly` when the disk refuses and the answered writes could not be brought to safety elsewhere, `Closed`.
+    /// `ReadOnly` when the disk refuses and the answered writes could not be brought to safety
+    /// elsewhere, `Closed`.
     pub fn sync(&self) -> Result<()> {
         self.store().sync()
     }
 
-    /// Waits until background work that is due (sealing, preparing the next segment) is done. Not needed for correctness or
-    /// durability; benchmarks and tests want it.
+    /// Waits until background work that is due (sealing, preparing the next segment) is done. Not
+    /// needed for correctness or durability; benchmarks and tests want it.
     ///
     /// # Errors
     ///
@@ -174,18 +182,21 @@ impl Database {
         Ok(())
     }
 
-    /// Figures about the open database; after a close, as it left them. Walks over the list of segments and takes two short locks:
-    /// cheap enough to ask every second, too dear for every write.
+    /// Figures about the open database; after a close, as it left them. Walks over the list of
+    /// segments and takes two short locks: cheap enough to ask every second, too dear for every
+    /// write.
     pub fn stats(&self) -> Stats {
         self.store().stats()
     }
 
-    /// Syncs and seals what was written, ends background work and releases the folder. From then on every clone, collection and
-    /// snapshot answers `Closed`; documents and scans that are still held stay valid. Closing twice is no error.
+    /// Syncs and seals what was written, ends background work and releases the folder. From then on
+    /// every clone, collection and snapshot answers `Closed`; documents and scans that are still
+    /// held stay valid. Closing twice is no error.
     ///
     /// # Errors
     ///
-    /// `ReadOnly`, `DiskFull`, `Io`: the folder is released all the same, and the next open recovers what was answered.
+    /// `ReadOnly`, `DiskFull`, `Io`: the folder is released all the same, and the next open
+    /// recovers what was answered.
     pub fn close(&self) -> Result<()> {
         self.store().close()
     }

@@ -11,8 +11,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed, and what to do about it.
 ///
-/// A message says what failed and what to do; why it failed, where the operating system knows, is the error's
-/// [`source`](error::Error::source), which the message does not repeat.
+/// A message says what failed and what to do; why it failed, where the operating system knows, is
+/// the error's [`source`](error::Error::source), which the message does not repeat.
 ///
 /// Errors can be cloned, because one failed write or sync answers every member of its group.
 ///
@@ -37,8 +37,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused a read, or an operation that is not part of the write path. Nothing was changed; the call can
-    /// be repeated.
+    /// The operating system refused a read, or an operation that is not part of the write path.
+    /// Nothing was changed; the call can be repeated.
     Io {
         /// What was tried, as a verb: `read`, `open`, `rename`.
         action: &'static str,
@@ -56,20 +56,22 @@ pub enum Error {
         /// What does not verify.
         what: String,
     },
-    /// The disk is full. Nothing that was acknowledged is lost; free some space and write again, without reopening.
+    /// The disk is full. Nothing that was acknowledged is lost; free some space and write again,
+    /// without reopening.
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
         /// The operating system's answer.
         source: Arc<io::Error>,
     },
-    /// A write or sync of this write's group failed. The write is not acknowledged, and whether it survives a crash is unknown until
-    /// the next write succeeds; from then on it is absent.
+    /// A write or sync of this write's group failed. The write is not acknowledged, and whether it
+    /// survives a crash is unknown until the next write succeeds; from then on it is absent.
     WriteFailed {
         /// The failure of the write or sync.
         source: Arc<Error>,
     },
-    /// An earlier write or sync failed, and the disk does not yet allow writes to resume. Reads go on; each write tries again.
+    /// An earlier write or sync failed, and the disk does not yet allow writes to resume. Reads go
+    /// on; each write tries again.
     ReadOnly {
         /// Why the last attempt to resume failed.
         source: Arc<Error>,
@@ -79,7 +81,8 @@ pub enum Error {
         /// The database's folder.
         path: PathBuf,
     },
-    /// The folder holds other files and no database. Choose an empty or new folder; nothing in this one was changed.
+    /// The folder holds other files and no database. Choose an empty or new folder; nothing in this
+    /// one was changed.
     NotADatabase {
         /// The refused folder.
         path: PathBuf,
@@ -146,7 +149,8 @@ pub enum Error {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// A background job failed or panicked. Reads go on; close the database and open it again to write.
+    /// A background job failed or panicked. Reads go on; close the database and open it again to
+    /// write.
     Background {
         /// What happened.
         what: String,
@@ -224,7 +228,8 @@ impl fmt::Display for Error {
     }
 }
 
-// By hand, so that the sources are the errors themselves: what is derived would give out `Arc`s, which do not downcast to them.
+// By hand, so that the sources are the errors themselves: what is derived would give out `Arc`s,
+// which do not downcast to them.
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {

@@ -1,4 +1,5 @@
-//! Decides what depends on the machine's memory and on the state of the log: pure functions of what they are told.
+//! Decides what depends on the machine's memory and on the state of the log: pure functions of what
+//! they are told.
 
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use crate::sync::{AtomicBool, Ordering};
 /// The longest wait that one group is asked for.
 const DELAY_MAX: Duration = Duration::from_millis(1);
 
-/// How long a group waits while a seal is under way, by how full the active memtable and log are (used, size): nothing below half,
-/// then rising with the square, so that writers slow down before they would have to stop.
+/// How long a group waits while a seal is under way, by how full the active memtable and log are
+/// (used, size): nothing below half, then rising with the square, so that writers slow down before
+/// they would have to stop.
 pub(crate) fn write_delay(memtable: (u64, u64), log: (u64, u64)) -> Duration {
     let percent = |(used, size): (u64, u64)| used.saturating_mul(100) / size.max(1);
     let fill = percent(memtable).max(percent(log)).min(100);
@@ -28,7 +30,8 @@ pub(crate) fn regime(reads: Reads, file_bytes: u64, memory_bytes: Option<u64>) -
     }
 }
 
-/// The memory that this process may use for pages: the machine's, or its control group's limit if lower.
+/// The memory that this process may use for pages: the machine's, or its control group's limit if
+/// lower.
 fn memory_bytes() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];

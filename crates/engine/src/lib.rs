@@ -1,8 +1,8 @@
 //! Sediment's storage engine: an embedded, append-log document store.
 //!
-//! Documents by id, in collections; ordered scans; atomic batches; snapshots; durability chosen per database and per write. The log
-//! is the table: a write appends one record to the active segment, the memtable finds it, and sealing the segment adds an index
-//! without copying a document.
+//! Documents by id, in collections; ordered scans; atomic batches; snapshots; durability chosen per
+//! database and per write. The log is the table: a write appends one record to the active segment,
+//! the memtable finds it, and sealing the segment adds an index without copying a document.
 //!
 //! ```
 //! use engine::{Database, Options};

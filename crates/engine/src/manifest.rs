@@ -3,10 +3,11 @@
 //! Owns the file `MANIFEST`. Invariants:
 //!
 //! 1. An edit takes effect in memory only once it is synced.
-//! 2. A failed write or sync is never repeated at its offset: the next edit writes the whole manifest anew and renames it into place.
+//! 2. A failed write or sync is never repeated at its offset: the next edit writes the whole
+//!    manifest anew and renames it into place.
 //! 3. Opening never appends to an old manifest: it writes a new one.
-//! 4. A file that a failed edit may have named stays until a whole new manifest is known to be in place, which does not name it: a
-//!    manifest must not name a file that is missing.
+//! 4. A file that a failed edit may have named stays until a whole new manifest is known to be in
+//!    place, which does not name it: a manifest must not name a file that is missing.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -177,7 +178,8 @@ pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, Manif
             "the manifest's first record does not verify",
         ));
     }
-    // A record that does not verify is the torn last edit, unless a later one shows that it was once whole.
+    // A record that does not verify is the torn last edit, unless a later one shows that it was
+    // once whole.
     for later in (at + 8..bytes.len()).step_by(8) {
         if decode_edits(&bytes[later..], header.incarnation, later as u64).is_some() {
             return Err(Error::corrupt(
@@ -259,8 +261,8 @@ impl Manifest {
         id
     }
 
-    /// Makes the edits durable, all or none, and applies them. After an error it is unknown whether they are on disk; either way the
-    /// manifest there is one that opens.
+    /// Makes the edits durable, all or none, and applies them. After an error it is unknown whether
+    /// they are on disk; either way the manifest there is one that opens.
     pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
         let mut state = self.state.clone();
         edits.iter().for_each(|edit| state.apply(edit));
@@ -275,14 +277,14 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes the manifest anew if an edit failed: until then it is unknown which segments the one on
-    /// disk names, and none of them may take records that are answered.
+    /// Writes the manifest anew if an edit failed: until then it is unknown which segments the one
+    /// on disk names, and none of them may take records that are answered.
     pub(crate) fn ensure_whole(&mut self) -> Result<()> {
         if self.broken { self.append(&[]) } else { Ok(()) }
     }
 
-    /// Has a file removed that an edit named which failed: it goes as soon as it is certain that no manifest names it. If that never
-    /// comes, the next open removes it.
+    /// Has a file removed that an edit named which failed: it goes as soon as it is certain that no
+    /// manifest names it. If that never comes, the next open removes it.
     pub(crate) fn abandon(&mut self, file: Arc<SegmentFile>) {
         if self.broken {
             self.abandoned.push(file);

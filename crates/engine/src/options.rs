@@ -13,11 +13,12 @@ const MIB: u64 = 1 << 20;
 /// When a write is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// After an fdatasync: an answered write survives power loss. Clients that write at the same time share one sync.
+    /// After an fdatasync: an answered write survives power loss. Clients that write at the same
+    /// time share one sync.
     Durable,
-    /// Once the operating system has the bytes: an answered write survives the process being killed, and power loss after the next
-    /// flush. A flush starts after this long, or after 8 MiB; what a power cut takes is the end of what was written, never a piece
-    /// before it.
+    /// Once the operating system has the bytes: an answered write survives the process being
+    /// killed, and power loss after the next flush. A flush starts after this long, or after 8 MiB;
+    /// what a power cut takes is the end of what was written, never a piece before it.
     Buffered {
         /// How long an answered write waits for its flush: above zero, and at most an hour.
         flush_interval: Duration,
@@ -43,8 +44,8 @@ pub enum WriteDurability {
 pub enum Reads {
     /// Mapped while the files fit in half of the memory, `pread` beyond.
     Automatic,
-    /// Always as slices of the mapped file: no copy and no system call, but a failing disk raises SIGBUS, and beyond memory each
-    /// fault reads around.
+    /// Always as slices of the mapped file: no copy and no system call, but a failing disk raises
+    /// SIGBUS, and beyond memory each fault reads around.
     Mapped,
     /// Always with `pread` into memory of the document's own.
     Pread,
@@ -59,9 +60,9 @@ pub enum Recovery {
     CutAtDamage,
 }
 
-/// How a database is opened. Every setting has a default that suits a service with some memory to spare. [`Database::open`] checks
-/// them, and answers [`Error::InvalidOptions`] with the setting's name and range. None of them is stored: the next open may choose
-/// others.
+/// How a database is opened. Every setting has a default that suits a service with some memory to
+/// spare. [`Database::open`] checks them, and answers [`Error::InvalidOptions`] with the setting's
+/// name and range. None of them is stored: the next open may choose others.
 ///
 /// [`Database::open`]: crate::Database::open
 ///
@@ -105,7 +106,8 @@ impl Default for Options {
     }
 }
 
-/// A memtable addresses 2^24 records, and recovery takes those of two into one: half as many, of 64 bytes.
+/// A memtable addresses 2^24 records, and recovery takes those of two into one: half as many, of 64
+/// bytes.
 const MEMTABLE_BYTES_MAX: u64 = 512 * MIB;
 
 /// Background threads of a database: one seals, one prepares and zeroes ahead.
@@ -126,24 +128,24 @@ impl Options {
         self
     }
 
-    /// Bytes of memory that the engine may use for itself (the page cache not counted). At least twice `memtable_bytes`, since one
-    /// memtable fills while another is sealed. Default: 64 MiB.
+    /// Bytes of memory that the engine may use for itself (the page cache not counted). At least
+    /// twice `memtable_bytes`, since one memtable fills while another is sealed. Default: 64 MiB.
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = bytes;
         self
     }
 
-    /// Bytes of one memtable, 4 KiB to 512 MiB, a part of the budget. It holds a record in about 64 bytes, whatever its document's
-    /// size, and is sealed when full. Default: 16 MiB.
+    /// Bytes of one memtable, 4 KiB to 512 MiB, a part of the budget. It holds a record in about 64
+    /// bytes, whatever its document's size, and is sealed when full. Default: 16 MiB.
     #[must_use]
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = bytes;
         self
     }
 
-    /// Bytes of log after which a segment is sealed even if its memtable has room, 16 KiB to 4 GiB. A batch that is larger gets a
-    /// segment of its own size. Default: 64 MiB.
+    /// Bytes of log after which a segment is sealed even if its memtable has room, 16 KiB to 4 GiB.
+    /// A batch that is larger gets a segment of its own size. Default: 64 MiB.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = bytes;
@@ -178,16 +180,16 @@ impl Options {
         self
     }
 
-    /// What runs background work; the database shuts it down when it closes, so two databases cannot share one. Default: two threads.
-    /// For tests.
+    /// What runs background work; the database shuts it down when it closes, so two databases
+    /// cannot share one. Default: two threads. For tests.
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executor = Some(executor);
         self
     }
 
-    /// Fixes what is otherwise random (the ids of the database and of its files), so that two runs write the same bytes. For tests:
-    /// files of two databases with one seed are not told apart.
+    /// Fixes what is otherwise random (the ids of the database and of its files), so that two runs
+    /// write the same bytes. For tests: files of two databases with one seed are not told apart.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

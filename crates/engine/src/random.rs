@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A splitmix64 sequence (Steele, Lea and Flood, 2014), seeded by the operating system unless a test fixes the seed.
+/// A splitmix64 sequence (Steele, Lea and Flood, 2014), seeded by the operating system unless a
+/// test fixes the seed.
 #[derive(Debug)]
 pub(crate) struct Random {
     state: AtomicU64,

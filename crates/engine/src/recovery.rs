@@ -2,14 +2,16 @@
 //!
 //! Invariants:
 //!
-//! 1. Nothing old is written to: the valid part of the unsealed log is copied into a new segment, which is sealed, synced, and named
-//!    by the new manifest; then the old files are unlinked. A crash at any step leaves what was there before.
-//! 2. What is kept is a prefix of the commit order. A segment is believed only if its predecessor's log replays to the very byte that
-//!    its header names.
-//! 3. Damage below what was synced is reported, never passed over. With [`Recovery::Strict`] nothing is changed then.
+//! 1. Nothing old is written to: the valid part of the unsealed log is copied into a new segment,
+//!    which is sealed, synced, and named by the new manifest; then the old files are unlinked. A
+//!    crash at any step leaves what was there before.
+//! 2. What is kept is a prefix of the commit order. A segment is believed only if its predecessor's
+//!    log replays to the very byte that its header names.
+//! 3. Damage below what was synced is reported, never passed over. With [`Recovery::Strict`]
+//!    nothing is changed then.
 //! 4. Sealed segments are not visited.
-//! 5. A segment that the manifest does not know and yet holds a mark is damage of the manifest: marks are written only to segments
-//!    that a synced edit named.
+//! 5. A segment that the manifest does not know and yet holds a mark is damage of the manifest:
+//!    marks are written only to segments that a synced edit named.
 
 use std::ffi::OsString;
 use std::io;
@@ -182,7 +184,8 @@ impl Tail {
     }
 }
 
-/// How many of the segments, from the oldest on, are the log. Damage is an error, or noted in the report.
+/// How many of the segments, from the oldest on, are the log. Damage is an error, or noted in the
+/// report.
 fn believe(
     tails: &[Tail],
     state: &ManifestState,
@@ -221,8 +224,8 @@ fn believe(
                 }
                 _ => {
                     gap = Some((tail, 0));
-                    // A header that verifies and names another end than that of its predecessor, which
-                    // is sealed or removed and so whole: no crash leaves that.
+                    // A header that verifies and names another end than that of its predecessor,
+                    // which is sealed or removed and so whole: no crash leaves that.
                     let contradicts = tail.header.is_some() && tail.replay.synced > 0;
                     lost = damage.or(gap.filter(|_| contradicts));
                 }

@@ -11,8 +11,9 @@ use crate::id::{Id, IdRange};
 use crate::rows::{Ids, Scan};
 use crate::sync::Arc;
 
-/// The database as it was when the snapshot was taken, whatever is written since. It keeps superseded documents that it sees, and
-/// the database open, until dropped. It reads collections by their handles, also by those of collections that were dropped since.
+/// The database as it was when the snapshot was taken, whatever is written since. It keeps
+/// superseded documents that it sees, and the database open, until dropped. It reads collections by
+/// their handles, also by those of collections that were dropped since.
 ///
 /// ```
 /// # use engine::{Database, Options};
@@ -54,12 +55,14 @@ impl Snapshot {
         Ok(Self { handle: Arc::clone(handle), at })
     }
 
-    /// The sequence of the newest write that the snapshot sees: later snapshots have the same or a larger one.
+    /// The sequence of the newest write that the snapshot sees: later snapshots have the same or a
+    /// larger one.
     pub fn sequence(&self) -> u64 {
         self.at.0
     }
 
-    /// As [`Collection::get`], at the time of the snapshot. Of a collection that did not exist then: none.
+    /// As [`Collection::get`], at the time of the snapshot. Of a collection that did not exist
+    /// then: none.
     ///
     /// # Errors
     ///
@@ -75,7 +78,8 @@ impl Snapshot {
         Ok(record.map(Document::new))
     }
 
-    /// As [`Collection::scan`], at the time of the snapshot. The scan stays valid when the snapshot is dropped.
+    /// As [`Collection::scan`], at the time of the snapshot. The scan stays valid when the snapshot
+    /// is dropped.
     ///
     /// # Errors
     ///

@@ -67,7 +67,8 @@ pub struct RecoveryReport {
     pub segments: u64,
     /// Whether bytes behind the recovered end looked written: a torn tail, which a crash leaves.
     pub torn_tail: bool,
-    /// Damage below what was synced, which `Recovery::CutAtDamage` cut away: the file and the offset in bytes.
+    /// Damage below what was synced, which `Recovery::CutAtDamage` cut away: the file and the
+    /// offset in bytes.
     pub damage: Option<(PathBuf, u64)>,
 }
 

@@ -1,4 +1,5 @@
-//! Many threads on one database, with values whose stamps give away what was lost, torn or seen too early.
+//! Many threads on one database, with values whose stamps give away what was lost, torn or seen too
+//! early.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -33,7 +34,8 @@ fn stamp(document: &Document) -> i64 {
     document.get_i64("stamp").unwrap().unwrap()
 }
 
-/// Writer `w` gives all its documents, in both collections, one stamp after the other; every fourth batch leaves one out.
+/// Writer `w` gives all its documents, in both collections, one stamp after the other; every fourth
+/// batch leaves one out.
 fn write_batches(database: &Database, collections: &[Collection; 2], writer: i64) {
     for n in 1..=BATCHES {
         let mut batch = Batch::new();
@@ -53,7 +55,8 @@ fn write_batches(database: &Database, collections: &[Collection; 2], writer: i64
     }
 }
 
-/// The rows of a scan must hold whole batches: of each writer one stamp, and all its documents but the one that is left out.
+/// The rows of a scan must hold whole batches: of each writer one stamp, and all its documents but
+/// the one that is left out.
 fn check_rows(
     rows: impl Iterator<Item = engine::Result<(Id<'static>, Document)>>,
 ) -> HashMap<i64, i64> {
@@ -183,8 +186,8 @@ fn the_same_on_the_real_disk() {
     }
 }
 
-/// A reader that is held up between its two loads (the version, what is visible) must not miss what a seal dropped meanwhile. More
-/// readers than processors, so that they are held up at any point.
+/// A reader that is held up between its two loads (the version, what is visible) must not miss what
+/// a seal dropped meanwhile. More readers than processors, so that they are held up at any point.
 #[test]
 fn a_document_that_is_always_there_is_never_missed() {
     let disk = MemoryDisk::new();
@@ -216,7 +219,8 @@ fn a_document_that_is_always_there_is_never_missed() {
     assert!(database.stats().seals > 50);
 }
 
-/// Each thread counts in a field of its own of a document that all update, and rolls the log on the side.
+/// Each thread counts in a field of its own of a document that all update, and rolls the log on the
+/// side.
 #[test]
 fn no_update_is_lost() {
     const THREADS: i64 = 4;
@@ -317,7 +321,8 @@ fn of_collections_created_at_once_there_is_one() {
     }
 }
 
-/// Closing while others read and write: each call is answered, by what it asked for or by `Closed`, and what was answered stays.
+/// Closing while others read and write: each call is answered, by what it asked for or by `Closed`,
+/// and what was answered stays.
 #[test]
 fn a_close_among_writers_and_readers_loses_nothing_and_hangs_nobody() {
     for durability in DURABILITIES {

@@ -1,4 +1,5 @@
-//! Two runs with one seed do the same to the disk, call by call: what a crash test found can be repeated.
+//! Two runs with one seed do the same to the disk, call by call: what a crash test found can be
+//! repeated.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -78,7 +78,8 @@ fn a6_a_flipped_bit_in_the_synced_log_is_reported_wherever_it_is() {
     assert!(reported > 1500 && harmless > 10, "{reported} reported, {harmless} harmless");
 }
 
-/// The log goes on in a second segment; the first one is not sealed yet. `groups` are written to the second.
+/// The log goes on in a second segment; the first one is not sealed yet. `groups` are written to
+/// the second.
 fn two_unsealed_segments(groups: i64) -> (MemoryDisk, PathBuf, PathBuf, i64) {
     let disk = MemoryDisk::new();
     let db = DURABLE.open_memory(&disk).unwrap();
@@ -157,7 +158,8 @@ fn open_reading(disk: &MemoryDisk, reads: Reads) -> Result<Database, Error> {
     Database::open(DIR, options)
 }
 
-/// Reads all there is, in every way. How many reads reported damage; panics on a wrong answer, and on damage in another file.
+/// Reads all there is, in every way. How many reads reported damage; panics on a wrong answer, and
+/// on damage in another file.
 fn read_all(database: &Database, file: &Path) -> usize {
     let collection = database.collection("c").unwrap();
     let mut reported = 0;
@@ -214,7 +216,8 @@ fn a34_after_a_clean_close_every_flip_in_a_record_is_reported_when_it_is_read() 
             let reads = if offset % 2 == 0 { Reads::Mapped } else { Reads::Pread };
             let database = open_reading(&disk, reads).unwrap();
             let reported = read_all(&database, &file);
-            // The header's own check serves those who search the log of a crash; a reader is served by the checksum of all fields.
+            // The header's own check serves those who search the log of a crash; a reader is served
+            // by the checksum of all fields.
             let is_idle = offset < record.offset + 4 || offset >= record.offset + record.used;
             // The get of its id, and both scans.
             let least = if is_idle { 0 } else { 3 };
@@ -272,7 +275,8 @@ fn a7_a_truncated_or_missing_sealed_segment_is_named_by_every_read_that_needs_it
                 Some(cut) => truncate(&disk, victim, cut),
                 None => disk.remove(victim).unwrap(),
             }
-            // Opening visits no sealed segment; what it holds is refused when asked for, and nothing fills the hole.
+            // Opening visits no sealed segment; what it holds is refused when asked for, and
+            // nothing fills the hole.
             let database = open_reading(&disk, reads).unwrap();
             let collection = database.collection("c").unwrap();
             let (mut whole, mut refused) = (0, 0);
@@ -335,7 +339,8 @@ fn b16_a_scan_that_meets_damage_yields_one_error_and_ends() {
         };
         let mut forward: Vec<Option<i64>> = (1..=11).map(Some).collect();
         forward.push(None);
-        // Backwards a scan looks at one more record before it yields a row: it meets an id's oldest version first.
+        // Backwards a scan looks at one more record before it yields a row: it meets an id's oldest
+        // version first.
         let mut reverse: Vec<Option<i64>> = (14..=24).rev().map(Some).collect();
         reverse.push(None);
         let mut scan = collection.scan(..).unwrap();

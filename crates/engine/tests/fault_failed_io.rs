@@ -1,4 +1,5 @@
-//! Fault cases of failing I/O: what a failed write, sync or full disk may do, and when writes resume.
+//! Fault cases of failing I/O: what a failed write, sync or full disk may do, and when writes
+//! resume.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -120,8 +121,8 @@ fn b1_a_failed_append_leaves_nothing_and_a_later_durable_commit_survives() {
 
 #[test]
 fn b4_a_failed_sync_is_not_believed_when_the_next_one_succeeds() {
-    // The disk below loses what the failed sync did not write: the sync fails without reaching it, and later syncs lie,
-    // as the kernel's do after it reported a failed writeback once.
+    // The disk below loses what the failed sync did not write: the sync fails without reaching it,
+    // and later syncs lie, as the kernel's do after it reported a failed writeback once.
     let stage = Stage::new();
     let db = DURABLE.open(&stage.disk).unwrap();
     let collection = db.collection();
@@ -324,7 +325,8 @@ fn a_seal_whose_sync_fails_costs_no_durable_write_and_is_repeated() {
     }
 }
 
-/// Puts, rolls, steps and a close, with one call after the other failing: whatever was acknowledged is there after a power cut.
+/// Puts, rolls, steps and a close, with one call after the other failing: whatever was acknowledged
+/// is there after a power cut.
 #[test]
 fn b1_a_fault_at_any_call_costs_nothing_that_was_acknowledged_durable() {
     let outcomes = [
@@ -387,7 +389,8 @@ fn b1_a_fault_at_any_call_costs_nothing_that_was_acknowledged_durable() {
     }
 }
 
-/// From the k-th change on everything fails, the process is killed or the power cut, and the folder opened again.
+/// From the k-th change on everything fails, the process is killed or the power cut, and the folder
+/// opened again.
 #[test]
 fn b1_a_disk_that_dies_at_any_call_costs_nothing_that_was_acknowledged_durable() {
     let run = |k: Option<u64>| -> u64 {
@@ -459,7 +462,8 @@ fn a_disk_that_lies_about_syncs_loses_no_more_than_a_suffix() {
         }
         let often = 2 + random.below(40);
         let disk = stage.below.power_cut(|_| random.below(often) > 0).unwrap();
-        // A disk that lied about what marks call synced: that is damage, which Strict reports, or a shorter prefix.
+        // A disk that lied about what marks call synced: that is damage, which Strict reports, or a
+        // shorter prefix.
         match DURABLE.open_memory(&disk) {
             Ok(db) => {
                 let rows = db.rows();

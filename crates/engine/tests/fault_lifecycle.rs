@@ -1,4 +1,5 @@
-//! Fault cases of opening and closing: crashes at every step, foreign folders, locks, and what opening costs.
+//! Fault cases of opening and closing: crashes at every step, foreign folders, locks, and what
+//! opening costs.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -31,7 +32,8 @@ const CHANGES: &[Call] = &[
     Call::Lock,
 ];
 
-/// What power cuts leave of a disk: nothing unsynced, all of it, the names or the bytes alone, and random parts.
+/// What power cuts leave of a disk: nothing unsynced, all of it, the names or the bytes alone, and
+/// random parts.
 fn power_cuts(disk: &MemoryDisk, random: &mut Random) -> Vec<MemoryDisk> {
     let is_byte =
         |unsynced: &Unsynced| matches!(unsynced, Unsynced::Sector { .. } | Unsynced::Length { .. });

@@ -161,7 +161,8 @@ fn nested_json(levels: usize) -> &'static serde_json::Value {
 
 #[test]
 fn e8_documents_nested_too_deep_are_refused_without_overflowing_the_stack() {
-    // The limit is 100 levels; on a small stack, so that recursion as deep as the document would be noticed.
+    // The limit is 100 levels; on a small stack, so that recursion as deep as the document would be
+    // noticed.
     let test = || {
         let disk = MemoryDisk::new();
         let db = DURABLE.open_memory(&disk).unwrap();
@@ -284,7 +285,8 @@ fn e8_a_batch_of_any_size_up_to_the_limit_gets_a_segment_that_holds_it() {
     let db = DURABLE.open_memory(&disk).unwrap();
     let collection = db.collection();
     let mut ids = 0;
-    // Around the size of a segment, byte by byte: with and without room for a mark, and for the framing.
+    // Around the size of a segment, byte by byte: with and without room for a mark, and for the
+    // framing.
     for len in (65_300..65_700).step_by(4).chain([1 << 20]) {
         let mut batch = Batch::new();
         ids += 1;

@@ -1,4 +1,5 @@
-//! Fault cases of the log's tail: torn records, short writes, stale bytes, segments whose predecessor lost its end.
+//! Fault cases of the log's tail: torn records, short writes, stale bytes, segments whose
+//! predecessor lost its end.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -190,7 +191,8 @@ fn a33_a_power_cut_in_the_middle_of_buffered_records_leaves_a_prefix_for_good() 
 #[test]
 fn a33_records_behind_a_short_group_write_stay_gone() {
     for setup in [DURABLE, BUFFERED] {
-        // Framing and records, each of a length that is a multiple of 8: every kind of place is met.
+        // Framing and records, each of a length that is a multiple of 8: every kind of place is
+        // met.
         for bytes in (0..260).step_by(12) {
             let below = MemoryDisk::new();
             let faulty = FaultyDisk::new(shared(&below));
@@ -247,7 +249,8 @@ fn across_a_roll() -> (MemoryDisk, i64) {
     (kill_keeping_unsynced(&disk, db), id)
 }
 
-/// Lets the database go without a close, so that the disk stays as it was with all that is unsynced.
+/// Lets the database go without a close, so that the disk stays as it was with all that is
+/// unsynced.
 fn kill_keeping_unsynced(disk: &MemoryDisk, db: Opened) -> MemoryDisk {
     std::mem::forget(db);
     disk.clone()
@@ -339,7 +342,8 @@ fn a36_a_segment_is_discarded_for_good_when_its_predecessor_lost_its_end() {
     assert_eq!(BUFFERED.open_memory(&cut).unwrap().rows(), rows);
 }
 
-/// The number by which a power cut names the first segment's file: found by cutting only the sectors of one file.
+/// The number by which a power cut names the first segment's file: found by cutting only the
+/// sectors of one file.
 fn first_segment_number(disk: &MemoryDisk) -> u64 {
     let mut numbers = BTreeMap::new();
     disk.power_cut(|unsynced| {

@@ -1,5 +1,5 @@
-//! Failures that meet work in progress: a flush that ends while a repair runs, a prepared segment that
-//! an edit of unknown outcome may have removed, and what a search behind damage reads.
+//! Failures that meet work in progress: a flush that ends while a repair runs, a prepared segment
+//! that an edit of unknown outcome may have removed, and what a search behind damage reads.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic")]
 
@@ -50,7 +50,8 @@ fn a_prepared_segment_takes_no_records_while_an_edit_may_have_removed_it() {
     }
 }
 
-/// Holds syncs back: those of the first segment until a later one arrives, and that one until the first is done.
+/// Holds syncs back: those of the first segment until a later one arrives, and that one until the
+/// first is done.
 #[derive(Clone, Debug)]
 struct GatedDisk {
     below: Arc<dyn Disk>,

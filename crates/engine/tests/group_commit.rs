@@ -20,7 +20,8 @@ use engine::executor::Stepped;
 use engine::{Collection, Database, Durability, Error, Options, Result};
 use serde_json::json;
 
-/// A database whose segment files' syncs a test holds up. Nothing runs in the background, so that what is counted is the log's.
+/// A database whose segment files' syncs a test holds up. Nothing runs in the background, so that
+/// what is counted is the log's.
 struct Bench {
     memory: MemoryDisk,
     disk: GateDisk,
@@ -43,8 +44,9 @@ impl Bench {
         Self { memory, disk, clock, database, collection }
     }
 
-    /// Writes document 0 and holds up its sync, has `number` more writers come, and lets the sync pass once they all wait. The
-    /// answers: that of document 0, then the others in the order of their ids.
+    /// Writes document 0 and holds up its sync, has `number` more writers come, and lets the sync
+    /// pass once they all wait. The answers: that of document 0, then the others in the order of
+    /// their ids.
     fn group_behind_a_sync(&self, number: i64) -> (Result<()>, Vec<Result<()>>) {
         self.disk.close();
         thread::scope(|scope| {
@@ -127,7 +129,8 @@ fn a_lone_client_never_waits_and_a_group_waits_at_most_twenty_microseconds_for_i
     let (first, others) = bench.group_behind_a_sync(8);
     first.unwrap();
     others.into_iter().for_each(|outcome| outcome.unwrap());
-    // The last group had eight members, and only one comes back: the clock moves by a microsecond a reading.
+    // The last group had eight members, and only one comes back: the clock moves by a microsecond a
+    // reading.
     let (_, waited) = lone();
     assert!(waited >= Duration::from_micros(20), "it waited {waited:?}");
     assert!(waited <= Duration::from_micros(24), "it waited {waited:?}");
@@ -191,8 +194,9 @@ fn reopen(disk: &MemoryDisk, expected: &[i64]) {
     }
 }
 
-/// An update that waits behind a put of its id, in one group, must build on that put: whether the put is
-/// still in the group's buffer, or the group had to roll and it is in a frozen or sealed segment by then.
+/// An update that waits behind a put of its id, in one group, must build on that put: whether the
+/// put is still in the group's buffer, or the group had to roll and it is in a frozen or sealed
+/// segment by then.
 #[test]
 fn an_update_behind_a_put_in_its_group_builds_on_it() {
     for fillers in 0..4_usize {

@@ -1,4 +1,5 @@
-//! A process that is killed with SIGKILL at any moment loses no write that it was answered, in either durability.
+//! A process that is killed with SIGKILL at any moment loses no write that it was answered, in
+//! either durability.
 //!
 //! The test runs its own program again as the victim, which reports each answered write on a pipe.
 
@@ -43,7 +44,8 @@ fn last_of([single, _]: &[Collection; 2], thread: i64) -> i64 {
     counter.map_or(0, |counter| counter.get_i64("last").unwrap().unwrap())
 }
 
-/// Write `n` of a thread: a put, then three documents in both collections and the thread's counter as one batch.
+/// Write `n` of a thread: a put, then three documents in both collections and the thread's counter
+/// as one batch.
 fn write(database: &Database, [single, together]: &[Collection; 2], thread: i64, n: i64) {
     let id = thread * SPAN + n;
     let document =
@@ -60,7 +62,8 @@ fn write(database: &Database, [single, together]: &[Collection; 2], thread: i64,
     database.write(batch).unwrap();
 }
 
-/// The process that is killed: writes until then, and says so after each answer. Does nothing in an ordinary run.
+/// The process that is killed: writes until then, and says so after each answer. Does nothing in an
+/// ordinary run.
 #[test]
 fn victim() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -114,7 +117,8 @@ fn run_and_kill(folder: &Path, durability: Durability, answers: usize) -> [i64; 
     last
 }
 
-/// Every thread's writes are there without a hole up to its counter, whole, and nothing is there beyond what it can have begun.
+/// Every thread's writes are there without a hole up to its counter, whole, and nothing is there
+/// beyond what it can have begun.
 fn check(database: &Database, collections: &[Collection; 2], answered: [i64; 3]) {
     let [single, together] = collections;
     for (thread, answered) in (0..THREADS).zip(answered) {
@@ -180,8 +184,8 @@ fn kill_repeatedly(durability: Durability) {
     assert!(recovered > 0, "no kill left anything to recover");
 }
 
-/// One durability after the other: a victim that one thread forks would for a moment share the lock that
-/// another thread lets go of.
+/// One durability after the other: a victim that one thread forks would for a moment share the lock
+/// that another thread lets go of.
 #[test]
 fn a_killed_process_loses_no_answered_write() {
     for durability in DURABILITIES {

@@ -1,4 +1,5 @@
-//! The lives of databases, collections, snapshots, documents and scans: who outlives whom, and what the others answer then.
+//! The lives of databases, collections, snapshots, documents and scans: who outlives whom, and what
+//! the others answer then.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,7 +1,7 @@
 //! Random operations on a database and on a `BTreeMap`: every answer must be the same.
 //!
-//! Each case has a seed of its own, from which come its options and its operations. `SEDIMENT_SEED` runs
-//! one case and prints what it does; `SEDIMENT_CASES` changes how many there are.
+//! Each case has a seed of its own, from which come its options and its operations. `SEDIMENT_SEED`
+//! runs one case and prints what it does; `SEDIMENT_CASES` changes how many there are.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

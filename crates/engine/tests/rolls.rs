@@ -1,4 +1,5 @@
-//! Beginning a new segment: what goes wrong there is the fate of one write, and never of an answered one.
+//! Beginning a new segment: what goes wrong there is the fate of one write, and never of an
+//! answered one.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,7 +19,8 @@ use serde_json::json;
 
 const EIO: i32 = 5;
 
-/// A writer that has to make room runs the seal, and no other job: a flush that is due wants the log, which the writer holds.
+/// A writer that has to make room runs the seal, and no other job: a flush that is due wants the
+/// log, which the writer holds.
 #[test]
 fn a_roll_with_a_due_flush_ahead_of_the_seal_does_not_wait_for_itself() {
     let disk = MemoryDisk::new();
@@ -80,7 +82,8 @@ fn check(disk: &MemoryDisk, outcomes: &Outcomes, what: &str) {
     assert_eq!(found, outcomes.answered, "{what}; failed: {:?}", outcomes.failed);
 }
 
-/// One fault at each call in turn, through several rolls: answered writes stay, failed ones are gone once another one succeeded.
+/// One fault at each call in turn, through several rolls: answered writes stay, failed ones are
+/// gone once another one succeeded.
 #[test]
 fn one_fault_at_any_call_of_a_roll_costs_no_answered_write_and_writes_resume() {
     let outcomes = [Outcome::Error(EIO), Outcome::ErrorAfter(EIO), Outcome::Short(10)];

@@ -44,8 +44,8 @@ fn all_ids() -> Vec<Id<'static>> {
     ids
 }
 
-/// A collection with these ids in sealed segments, the frozen and the active one, among superseded versions, tombstones and two
-/// neighbours that a scan must not reach.
+/// A collection with these ids in sealed segments, the frozen and the active one, among superseded
+/// versions, tombstones and two neighbours that a scan must not reach.
 fn collection(database: &Database, random: &mut Random, ids: &[Id<'static>]) -> Collection {
     let [before, collection, after] =
         ["before", "scanned", "after"].map(|name| database.collection(name).unwrap());

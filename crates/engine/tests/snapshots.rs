@@ -37,7 +37,8 @@ fn put(collection: &Collection, ids: impl Iterator<Item = i64>, version: i64) {
     }
 }
 
-/// All rows of a snapshot, by a scan, by a scan from the back, by ids, and by points: all ways must agree.
+/// All rows of a snapshot, by a scan, by a scan from the back, by ids, and by points: all ways must
+/// agree.
 fn rows(snapshot: &Snapshot, collection: &Collection) -> Rows {
     let version = |document: &engine::Document| document.get_i64("version").unwrap().unwrap();
     let forward: Rows = snapshot
@@ -109,8 +110,8 @@ fn a_seal_drops_the_versions_that_no_snapshot_sees() {
     let snapshot = database.snapshot().unwrap();
     put(&collection, std::iter::repeat_n(1, 60), 2);
     database.close().unwrap();
-    // 120 records, and a segment has room for 64: of each segment the newest version is kept, and the one
-    // that the snapshot sees.
+    // 120 records, and a segment has room for 64: of each segment the newest version is kept, and
+    // the one that the snapshot sees.
     let stats = database.stats();
     assert_eq!(stats.seals, 2, "{stats:?}");
     assert!(stats.sealed_records <= 3, "{stats:?}");

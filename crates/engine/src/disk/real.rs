@@ -162,8 +162,8 @@ struct RealLock {
 impl DiskLock for RealLock {}
 
 impl Drop for RealLock {
-    /// A process that another thread is starting has the descriptor too until it executes its program, so that closing ours
-    /// would not free the lock.
+    /// A process that another thread is starting has the descriptor too until it executes its
+    /// program, so that closing ours would not free the lock.
     fn drop(&mut self) {
         // A failure leaves what the descriptor's closing does.
         drop(self.file.unlock());

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //!
-//! 1. A record is a list of edits that take effect together; it verifies only in its own manifest, at its own offset.
+//! 1. A record is a list of edits that take effect together; it verifies only in its own manifest,
+//!    at its own offset.
 //! 2. Edit kinds are explicit and never reused; an unknown one needs a newer version.
 
 use super::bytes::{Reader, put_bytes};
@@ -198,8 +199,8 @@ pub(crate) fn encode_edits(edits: &[Edit], incarnation: u64, offset: u64) -> Vec
     out
 }
 
-/// Decodes the record at the beginning of `bytes`, which stands at `offset`: its edits and its length with padding. `None` when the
-/// bytes are not a record.
+/// Decodes the record at the beginning of `bytes`, which stands at `offset`: its edits and its
+/// length with padding. `None` when the bytes are not a record.
 pub(crate) fn decode_edits(
     bytes: &[u8],
     incarnation: u64,

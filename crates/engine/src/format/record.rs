@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //!
-//! 1. A record verifies only in its own file (incarnation), at its own offset, with its own sequence: stale, misplaced and aliased
-//!    bytes never do.
-//! 2. The content checksum covers the kind, the collection, both lengths, the id and the document, and depends on no place: a copy
-//!    keeps it, unrecomputed.
+//! 1. A record verifies only in its own file (incarnation), at its own offset, with its own
+//!    sequence: stale, misplaced and aliased bytes never do.
+//! 2. The content checksum covers the kind, the collection, both lengths, the id and the document,
+//!    and depends on no place: a copy keeps it, unrecomputed.
 //! 3. The header has a check of its own, so that a damaged length is found before it is believed.
 
 use super::types::{CollectionId, Kind, Sequence};
@@ -62,7 +62,8 @@ impl RecordFault {
     }
 }
 
-/// Binds bytes to a file, a place and a sequence: a finaliser over the three (the constants are splitmix64's and XXH64's).
+/// Binds bytes to a file, a place and a sequence: a finaliser over the three (the constants are
+/// splitmix64's and XXH64's).
 #[expect(clippy::cast_possible_truncation, reason = "a hash: the low half is as good as any")]
 pub(crate) fn mix(incarnation: u64, offset: u64, sequence: u64) -> u32 {
     let mut h = incarnation
@@ -73,7 +74,8 @@ pub(crate) fn mix(incarnation: u64, offset: u64, sequence: u64) -> u32 {
     (h ^ (h >> 31)) as u32
 }
 
-/// The checksum of what a record says, wherever it stands. `content` is the id followed by the document.
+/// The checksum of what a record says, wherever it stands. `content` is the id followed by the
+/// document.
 pub(crate) fn content_checksum(
     kind: Kind,
     collection: CollectionId,
@@ -93,7 +95,8 @@ pub(crate) fn record_len(id_len: usize, document_len: usize) -> usize {
     (RECORD_HEADER_BYTES + id_len + document_len).next_multiple_of(RECORD_ALIGNMENT)
 }
 
-/// Appends a record that has no place yet: its checksum field holds the content checksum as it is. [`place_record`] completes it.
+/// Appends a record that has no place yet: its checksum field holds the content checksum as it is.
+/// [`place_record`] completes it.
 ///
 /// # Panics
 ///
@@ -154,7 +157,8 @@ impl RecordHeader {
         Self::parse_unchecked(header)
     }
 
-    /// Reads a header without its check: for reads, whose record checksum covers all of it once the lengths are within bounds.
+    /// Reads a header without its check: for reads, whose record checksum covers all of it once the
+    /// lengths are within bounds.
     pub(crate) fn parse_unchecked(bytes: &[u8]) -> Result<Self, RecordFault> {
         let Some(header) = bytes.get(..RECORD_HEADER_BYTES) else {
             return Err(RecordFault::Short);

@@ -94,7 +94,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The hash that places a key in fingerprint tables: XXH3-64 of the encoded id, seeded with the collection's id. Part of the format.
+/// The hash that places a key in fingerprint tables: XXH3-64 of the encoded id, seeded with the
+/// collection's id. Part of the format.
 pub(crate) fn key_hash(collection: CollectionId, id: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(id, u64::from(collection.0))
 }
@@ -116,7 +117,8 @@ pub(crate) enum Side {
     After,
 }
 
-/// Which way a scan goes: forward is by rising id, and from the newest version of an id to its oldest.
+/// Which way a scan goes: forward is by rising id, and from the newest version of an id to its
+/// oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,

@@ -50,7 +50,8 @@ pub trait IdRange<'a>: Bounds<'a> {}
 
 impl<'a, R: Bounds<'a>> IdRange<'a> for R {}
 
-/// All string ids that begin with a text; the empty text stands for all string ids. For [`Collection::scan`] and its like.
+/// All string ids that begin with a text; the empty text stands for all string ids. For
+/// [`Collection::scan`] and its like.
 ///
 /// [`Collection::scan`]: crate::Collection::scan
 pub fn prefix(text: &str) -> impl IdRange<'_> {

@@ -3,7 +3,8 @@
 //! Owns the mechanisms; [`crate::store`] decides when they run. Invariants:
 //!
 //! 1. One group is written at a time, by its leader, in one call.
-//! 2. A record enters a memtable only after its group's write (buffered) or sync (durable) succeeded.
+//! 2. A record enters a memtable only after its group's write (buffered) or sync (durable)
+//!    succeeded.
 //! 3. Nothing is written twice at one offset, zeros written ahead aside.
 
 mod queue;

@@ -1,8 +1,9 @@
 //! Group commit: who writes, and for whom.
 //!
-//! Whoever finds the log idle leads at once, on its own thread. Those that come while a leader writes wait; when it is done, the
-//! first of them leads the next group. A new leader waits a moment (the gather rule) while fewer have come back than the last group
-//! had members, because clients that were answered together return together; a lone client never waits.
+//! Whoever finds the log idle leads at once, on its own thread. Those that come while a leader
+//! writes wait; when it is done, the first of them leads the next group. A new leader waits a
+//! moment (the gather rule) while fewer have come back than the last group had members, because
+//! clients that were answered together return together; a lone client never waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -53,7 +54,8 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Has the request committed, by this thread or another one. `commit` decides the outcome of every member that it is given.
+    /// Has the request committed, by this thread or another one. `commit` decides the outcome of
+    /// every member that it is given.
     pub(crate) fn submit(
         &self,
         request: Request,
@@ -144,7 +146,8 @@ impl GroupCommit {
     }
 }
 
-/// A group in flight. Dropped by a panic of its leader, it still answers every member and hands the log on.
+/// A group in flight. Dropped by a panic of its leader, it still answers every member and hands the
+/// log on.
 struct Group<'a> {
     queue: &'a GroupCommit,
     members: Vec<Member>,

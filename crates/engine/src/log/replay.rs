@@ -3,7 +3,8 @@
 //! Invariants:
 //!
 //! 1. What replay yields is a prefix of the log: whole batches, in commit order.
-//! 2. Where it ends is told apart: the end of the log, a torn tail, or damage below what a mark says was synced.
+//! 2. Where it ends is told apart: the end of the log, a torn tail, or damage below what a mark
+//!    says was synced.
 
 use crate::disk::{Access, DiskFile};
 use crate::error::{Error, Result};
@@ -86,14 +87,16 @@ impl<'a> LogReader<'a> {
 pub(crate) struct Replay {
     /// The end of the last whole record (or batch) that was yielded, marks included.
     pub(crate) end: u64,
-    /// How far the log is known to have been synced, by marks before and behind `end`; 0 without any.
+    /// How far the log is known to have been synced, by marks before and behind `end`; 0 without
+    /// any.
     pub(crate) synced: u64,
     /// Whether a record verifies behind `end`: bytes between were lost.
     pub(crate) later_record: bool,
 }
 
-/// Yields the records of a log from its beginning: every put, delete and catalogue record, with its bytes (header included, padding
-/// not) and offset. Ends at the first thing that does not verify, and looks behind it for marks.
+/// Yields the records of a log from its beginning: every put, delete and catalogue record, with its
+/// bytes (header included, padding not) and offset. Ends at the first thing that does not verify,
+/// and looks behind it for marks.
 pub(crate) fn replay(
     reader: &mut LogReader<'_>,
     incarnation: u64,
@@ -199,7 +202,8 @@ fn search_behind(reader: &mut LogReader<'_>, incarnation: u64, found: &mut Repla
     Ok(())
 }
 
-/// The first aligned place with a byte that could be a record's kind: most of what lies behind a log is zeros.
+/// The first aligned place with a byte that could be a record's kind: most of what lies behind a
+/// log is zeros.
 fn next_candidate(window: &[u8]) -> Option<usize> {
     let last = window.len().checked_sub(RECORD_HEADER_BYTES)?;
     (0..=last).step_by(RECORD_ALIGNMENT).find(|&at| Kind::from_byte(window[at + 4]).is_some())

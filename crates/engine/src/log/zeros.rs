@@ -1,11 +1,12 @@
 //! Zeros ahead of the log.
 //!
-//! An fdatasync after an append into a hole also commits the file's new extent (measured: 170-190 µs against 118 µs over zeroed
-//! blocks), so a background job writes zeros ahead of a durable log. Small steps, at most 1 MiB ahead: zeros written 1 MiB at a time
-//! make each later small write dearer.
+//! An fdatasync after an append into a hole also commits the file's new extent (measured: 170-190
+//! µs against 118 µs over zeroed blocks), so a background job writes zeros ahead of a durable log.
+//! Small steps, at most 1 MiB ahead: zeros written 1 MiB at a time make each later small write
+//! dearer.
 //!
-//! Invariant: zeros are only written where no record was or is being written. The job claims a step before it writes; the leader
-//! waits for a claim that its own write would overlap.
+//! Invariant: zeros are only written where no record was or is being written. The job claims a step
+//! before it writes; the leader waits for a claim that its own write would overlap.
 
 use crate::sync::{Condvar, Mutex};
 
@@ -47,7 +48,8 @@ impl ZeroFill {
         Self { state: Mutex::new(state), released: Condvar::new(), capacity }
     }
 
-    /// The leader is about to write up to `end`. Waits for an overlapping step. True when the job should run.
+    /// The leader is about to write up to `end`. Waits for an overlapping step. True when the job
+    /// should run.
     pub(crate) fn log_to(&self, end: u64) -> bool {
         let mut state = self.state.lock();
         while state.claimed.is_some() && end > state.done {
@@ -63,8 +65,8 @@ impl ZeroFill {
         is_due
     }
 
-    /// Claims the next step: offset and length. `None` when enough is zeroed. Each claim must be given back with
-    /// [`ZeroFill::release`].
+    /// Claims the next step: offset and length. `None` when enough is zeroed. Each claim must be
+    /// given back with [`ZeroFill::release`].
     pub(crate) fn claim(&self) -> Option<(u64, u64)> {
         let mut state = self.state.lock();
         let from = state.done;
@@ -77,7 +79,8 @@ impl ZeroFill {
         Some((from, to - from))
     }
 
-    /// The claimed step is over. A step that failed counts as done: the log goes through a hole there, only slower.
+    /// The claimed step is over. A step that failed counts as done: the log goes through a hole
+    /// there, only slower.
     pub(crate) fn release(&self) {
         let mut state = self.state.lock();
         if let Some(to) = state.claimed.take() {

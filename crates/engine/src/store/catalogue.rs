@@ -1,6 +1,7 @@
 //! Collections by name.
 //!
-//! Invariant: a collection's id is never used again; dropping one changes nothing for reads at earlier sequences.
+//! Invariant: a collection's id is never used again; dropping one changes nothing for reads at
+//! earlier sequences.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! Writing a group: conditions, placement, one write, the sync, visibility.
 //!
-//! Expected cost of a put without contention, besides the caller's encoding: one copy of the record, one CRC of its header, one
-//! `pwrite` (about 1 µs buffered), the memtable's insert (about 0.4 µs), and with durability one fdatasync (about 120 µs on the
-//! machine of the design's figures).
+//! Expected cost of a put without contention, besides the caller's encoding: one copy of the
+//! record, one CRC of its header, one `pwrite` (about 1 µs buffered), the memtable's insert (about
+//! 0.4 µs), and with durability one fdatasync (about 120 µs on the machine of the design's
+//! figures).
 
 use std::time::Duration;
 
@@ -154,8 +155,8 @@ impl Store {
         state.marked = synced;
     }
 
-    /// Whether no record of the condition's id is newer than what the writer saw. Looks at memory only: a segment sealed since then
-    /// that might hold one counts as a conflict.
+    /// Whether no record of the condition's id is newer than what the writer saw. Looks at memory
+    /// only: a segment sealed since then that might hold one counts as a conflict.
     fn holds(&self, condition: &Condition) -> bool {
         let version = self.version.load();
         if version.sealed.first().is_some_and(|newest| newest.meta().sequence_max > condition.seen)
@@ -169,7 +170,8 @@ impl Store {
             .all(|newest| newest <= condition.seen)
     }
 
-    /// One write, the sync if asked for, then visibility. After an error nothing of the group is visible.
+    /// One write, the sync if asked for, then visibility. After an error nothing of the group is
+    /// visible.
     fn write_group(
         self: &Arc<Self>,
         state: &mut LogState,
@@ -183,7 +185,8 @@ impl Store {
             self.spawn("zero ahead", Self::zero_ahead);
         }
         run.attempt(end);
-        // Sequences of a failed group are never used again, so that its bytes cannot be taken for later ones.
+        // Sequences of a failed group are never used again, so that its bytes cannot be taken for
+        // later ones.
         let before = std::mem::replace(&mut state.last, last);
         write_all(&**run.file.disk_file(), run.path(), &state.buffer, offset)?;
         self.counters.wrote(state.buffer.len() as u64);
@@ -208,7 +211,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a group that is only a mark. It is worth no sync: what it says is true whether or not it survives.
+    /// Writes a group that is only a mark. It is worth no sync: what it says is true whether or not
+    /// it survives.
     fn write_mark(self: &Arc<Self>, state: &mut LogState) -> Result<()> {
         let run = Arc::clone(&state.active);
         let offset = run.end();
@@ -270,8 +274,8 @@ impl Store {
         state.tail_bytes += bytes.len() as u64;
         state.tail.push_back(TailChunk { segment: state.active.id(), offset, bytes });
         if state.tail_bytes > 2 * FLUSH_BYTES {
-            // The background flush does not keep up: this writer pays. A failure does not concern its group, which is written and
-            // kept; the next write begins with a repair.
+            // The background flush does not keep up: this writer pays. A failure does not concern
+            // its group, which is written and kept; the next write begins with a repair.
             self.trim_tail(state);
             if state.tail_bytes > 2 * FLUSH_BYTES {
                 let synced = self.sync_older(state).and_then(|()| state.active.sync());
@@ -307,7 +311,8 @@ struct Staged {
     last: Sequence,
 }
 
-/// Copies a request's records to the end of the buffer and gives them their places. The sequence of its last record.
+/// Copies a request's records to the end of the buffer and gives them their places. The sequence of
+/// its last record.
 fn place(
     buffer: &mut Vec<u8>,
     run: &crate::log::Run,

@@ -13,8 +13,8 @@ use crate::random::Random;
 use crate::segment::{Reaper, SealedSegment, SegmentFile};
 use crate::sync::Arc;
 
-/// The most bytes that the index of so many records takes, wide places included: 16 an entry with its share of the levels above, 9.2
-/// a slot, and a few blocks.
+/// The most bytes that the index of so many records takes, wide places included: 16 an entry with
+/// its share of the levels above, 9.2 a slot, and a few blocks.
 pub(crate) fn index_bytes_max(records: usize) -> u64 {
     (records as u64 * 28 + (64 << 10)).next_multiple_of(4096)
 }
@@ -29,8 +29,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Creates a segment's file, durably named in the folder, with room for so many bytes of log, so many records in its memtable, a
-    /// mark, and the index of them all.
+    /// Creates a segment's file, durably named in the folder, with room for so many bytes of log,
+    /// so many records in its memtable, a mark, and the index of them all.
     pub(crate) fn create_run(&self, id: SegmentId, log_bytes: u64, records: usize) -> Result<Run> {
         let log = (log_bytes + record_len(0, 8) as u64).next_multiple_of(4096);
         let capacity = LOG_START + log + index_bytes_max(records);

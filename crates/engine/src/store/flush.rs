@@ -1,4 +1,5 @@
-//! Syncs outside the write path: the buffered mode's flush, `sync`, zeros ahead, and the mark of an idle log.
+//! Syncs outside the write path: the buffered mode's flush, `sync`, zeros ahead, and the mark of an
+//! idle log.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ impl Store {
         self.flush()
     }
 
-    /// Syncs what is written now, oldest segment first, without holding the log up. After a failure, tries to repair: then the
-    /// answered writes are durable in a new segment.
+    /// Syncs what is written now, oldest segment first, without holding the log up. After a
+    /// failure, tries to repair: then the answered writes are durable in a new segment.
     pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
         let targets: Vec<Arc<Run>> = {
             let state = self.log.lock();
@@ -89,7 +90,8 @@ impl Store {
         }
     }
 
-    /// Writes a mark once nothing was written for a while, so that a kill of an idle process leaves no doubt about its last group.
+    /// Writes a mark once nothing was written for a while, so that a kill of an idle process leaves
+    /// no doubt about its last group.
     pub(super) fn mark_when_idle(self: &Arc<Self>) {
         let idle = {
             let mut state = self.log.lock();
@@ -126,7 +128,8 @@ impl Store {
         if let Some(what) = self.panicked() {
             return Err(Error::Background { what });
         }
-        // Bytes behind the log's end are those of a leader that panicked: never the same offset again.
+        // Bytes behind the log's end are those of a leader that panicked: never the same offset
+        // again.
         let is_torn = state.active.attempted() > state.active.end();
         if state.failure.is_none() && !is_torn && !self.any_failed(state) {
             return Ok(());

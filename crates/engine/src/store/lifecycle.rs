@@ -56,8 +56,8 @@ fn inspect(disk: &dyn Disk, dir: &Path) -> Result<(Folder, Vec<OsString>)> {
     Err(Error::NotADatabase { path: dir.to_owned() })
 }
 
-/// Whether a file is what a creation that did not finish leaves: the lock file, which is empty, or the beginning of a manifest. Others
-/// use the same names.
+/// Whether a file is what a creation that did not finish leaves: the lock file, which is empty, or
+/// the beginning of a manifest. Others use the same names.
 fn is_of_a_creation(disk: &dyn Disk, dir: &Path, name: &OsStr) -> Result<bool> {
     if name != LOCK_NAME && name != MANIFEST_NEW_NAME {
         return Ok(false);
@@ -96,7 +96,8 @@ fn new_database_id(random: &Random) -> [u8; 16] {
 }
 
 impl Store {
-    /// Opens or creates a database. Its cost does not depend on what is sealed, only on the log that was not.
+    /// Opens or creates a database. Its cost does not depend on what is sealed, only on the log
+    /// that was not.
     pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Self>> {
         options.validate()?;
         let disk = Arc::clone(&options.disk);
@@ -122,7 +123,8 @@ impl Store {
         let Recovered { state, report } = recovered;
         let (disk, random) = (Arc::clone(&files.disk), Arc::clone(&files.random));
         let manifest = Manifest::create(disk, dir, database_id, state, random)?;
-        // From here on the database is what the new manifest says; what it does not name is left over.
+        // From here on the database is what the new manifest says; what it does not name is left
+        // over.
         let names = files.disk.list(dir).map_err(|e| Error::io("open", dir, e))?;
         remove_leftovers(&files, database_id, &manifest, &names);
         Self::start(files, options, lock, manifest, report)
@@ -210,8 +212,9 @@ impl Store {
         self.counters.left_behind(self.files.reaper.take_failures().len() as u64);
     }
 
-    /// Syncs and seals what was written, ends background work, and releases the folder. Later calls answer `Closed`; documents and
-    /// scans that are still held stay valid. The folder is released even if this fails; then the next open recovers.
+    /// Syncs and seals what was written, ends background work, and releases the folder. Later calls
+    /// answer `Closed`; documents and scans that are still held stay valid. The folder is released
+    /// even if this fails; then the next open recovers.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
         // Held to the end: who closes second returns when the folder is free.
         let mut lock = self.lock.lock();
@@ -262,8 +265,9 @@ impl Store {
     }
 }
 
-/// Removes segment files of this database that the manifest does not name, and the manifest's temporary file. Files of anyone else
-/// stay. What cannot be removed now is tried again at the next open.
+/// Removes segment files of this database that the manifest does not name, and the manifest's
+/// temporary file. Files of anyone else stay. What cannot be removed now is tried again at the next
+/// open.
 fn remove_leftovers(files: &Files, database_id: [u8; 16], manifest: &Manifest, names: &[OsString]) {
     for name in names {
         let path = files.dir.join(name);

@@ -1,14 +1,17 @@
 //! The inside of an open database: what its public handles share.
 //!
-//! Owns the version (which segments a read consults), the log's state, the manifest, the catalogue and the background work.
-//! Invariants:
+//! Owns the version (which segments a read consults), the log's state, the manifest, the catalogue
+//! and the background work. Invariants:
 //!
-//! 1. A read loads the version first and `visible` second. A version holds every record that was visible when it was current, so the
-//!    read sees a prefix of the commit order; a version loaded after `visible` might already have dropped what that prefix shows.
-//! 2. Publication of a segment: data synced, folder synced, manifest synced, version swapped, old files removed after the last reader.
-//! 3. Locks are taken in this order: the log's state, sealing, the prepared segment, the manifest, the catalogue, snapshots. The swap of the version is
-//!    under the sealing lock.
-//! 4. At most two segments are unsealed in normal work: the active one, and one being sealed. A repair may add one.
+//! 1. A read loads the version first and `visible` second. A version holds every record that was
+//!    visible when it was current, so the read sees a prefix of the commit order; a version loaded
+//!    after `visible` might already have dropped what that prefix shows.
+//! 2. Publication of a segment: data synced, folder synced, manifest synced, version swapped, old
+//!    files removed after the last reader.
+//! 3. Locks are taken in this order: the log's state, sealing, the prepared segment, the manifest,
+//!    the catalogue, snapshots. The swap of the version is under the sealing lock.
+//! 4. At most two segments are unsealed in normal work: the active one, and one being sealed. A
+//!    repair may add one.
 
 mod catalogue;
 mod commit;
@@ -78,7 +81,8 @@ struct LogState {
     buffer: Vec<u8>,
     tail: VecDeque<TailChunk>,
     tail_bytes: u64,
-    /// How far the last mark in the active segment says it is synced; 0 where the first would say that the segments before are.
+    /// How far the last mark in the active segment says it is synced; 0 where the first would say
+    /// that the segments before are.
     marked: u64,
     /// Why writes need a repair before they go on.
     failure: Option<Error>,

@@ -1,7 +1,8 @@
 //! Finding documents: points and scans.
 //!
-//! Expected cost of a get: pin the version (about 10 ns), one probe of the active memtable, one cache line of each sealed segment
-//! that does not hold the id (newest first), then the record and its checksum. No lock, and no cache line that another thread writes.
+//! Expected cost of a get: pin the version (about 10 ns), one probe of the active memtable, one
+//! cache line of each sealed segment that does not hold the id (newest first), then the record and
+//! its checksum. No lock, and no cache line that another thread writes.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,8 @@ impl Store {
         Ok(None)
     }
 
-    /// The newest document of an id, and the condition under which a write that builds on it is valid.
+    /// The newest document of an id, and the condition under which a write that builds on it is
+    /// valid.
     pub(crate) fn see(&self, collection: &CollectionState, id: &[u8]) -> Result<Seen> {
         self.check_open()?;
         let (version, seen) = together(|| self.version.load_full(), || self.visible());
@@ -98,8 +100,9 @@ impl Store {
 
 /// Loads both at one moment: again, until the first is still the same after the second was loaded.
 ///
-/// Of a version and the visible sequence: if the log rolled in between, an id's newest record may lie in a segment that the version
-/// lacks, and yet below the sequence. A read may miss what is written while it runs; a condition that is built on it may not.
+/// Of a version and the visible sequence: if the log rolled in between, an id's newest record may
+/// lie in a segment that the version lacks, and yet below the sequence. A read may miss what is
+/// written while it runs; a condition that is built on it may not.
 fn together<A, B>(first: impl Fn() -> Arc<A>, second: impl Fn() -> B) -> (Arc<A>, B) {
     let mut a = first();
     loop {

@@ -1,8 +1,9 @@
 //! After a failed or short write, or a failed sync.
 //!
-//! Nothing is tried again at its offset. The segment ends at its synced end; what was answered but not synced (kept in memory) is
-//! written to a new segment, synced, and one manifest edit says that the old one ends there and the new one follows. Records of the
-//! failed group are in neither. If the disk does not allow that, the database is read-only until it does: each write tries again.
+//! Nothing is tried again at its offset. The segment ends at its synced end; what was answered but
+//! not synced (kept in memory) is written to a new segment, synced, and one manifest edit says that
+//! the old one ends there and the new one follows. Records of the failed group are in neither. If
+//! the disk does not allow that, the database is read-only until it does: each write tries again.
 
 use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk, Version};
@@ -81,7 +82,8 @@ impl Store {
         Ok(())
     }
 
-    /// A new segment that follows `broken` at `end` and holds the answered groups behind it, synced.
+    /// A new segment that follows `broken` at `end` and holds the answered groups behind it,
+    /// synced.
     fn copy_tail(&self, state: &LogState, broken: &Run, end: u64) -> Result<Run> {
         let chunks = || behind(state, broken, end);
         let records_max = chunks().map(|chunk| records(&chunk.bytes).count()).sum();

@@ -92,7 +92,8 @@ impl Store {
         write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)
     }
 
-    /// Freezes the active segment, to be sealed in the background, and goes on in a new one with room for at least this much.
+    /// Freezes the active segment, to be sealed in the background, and goes on in a new one with
+    /// room for at least this much.
     pub(super) fn roll(
         self: &Arc<Self>,
         state: &mut LogState,
@@ -100,8 +101,8 @@ impl Store {
         records: usize,
     ) -> Result<()> {
         self.wait_for_frozen()?;
-        // Held until the segment is in use: the background might make one with a lower id meanwhile,
-        // which would be used later, and ids of segments rise with age.
+        // Held until the segment is in use: the background might make one with a lower id
+        // meanwhile, which would be used later, and ids of segments rise with age.
         let mut slot = self.prepared.lock();
         let prepared = match slot.take() {
             Some(prepared) if self.fits(&prepared.run, log_bytes, records) => {
@@ -129,7 +130,8 @@ impl Store {
         let new = prepared.run;
         if let Err(e) = self.write_header(&new, state.last.next(), (old.id(), old.end())) {
             // What stands there now is unknown, and the old segment must not grow past the end that
-            // it may name. The repair that the next write begins with removes both risks in one edit.
+            // it may name. The repair that the next write begins with removes both risks in one
+            // edit.
             *slot = Some(Prepared { run: new });
             state.failure = Some(e.clone());
             return Err(Error::WriteFailed { source: Arc::new(e) });
@@ -163,8 +165,9 @@ impl Store {
             && records <= run.memtable.capacity()
     }
 
-    /// Waits until no frozen segment is left, and seals what the background has not come to: whoever needs the room may as well make
-    /// it. It runs no other job: those may want the log, which the caller holds. An error is the writer's.
+    /// Waits until no frozen segment is left, and seals what the background has not come to:
+    /// whoever needs the room may as well make it. It runs no other job: those may want the log,
+    /// which the caller holds. An error is the writer's.
     fn wait_for_frozen(&self) -> Result<()> {
         if self.version.load().frozen.is_empty() {
             return Ok(());

@@ -26,7 +26,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the run's index behind everything ever tried in its file, syncs, names the segment in the manifest, and swaps it in.
+    /// Writes the run's index behind everything ever tried in its file, syncs, names the segment in
+    /// the manifest, and swaps it in.
     pub(super) fn seal(&self, run: &Arc<Run>, _sealing: &MutexGuard<'_, ()>) -> Result<()> {
         let survivors = survivors(run, &self.snapshots.list());
         let mut edits: Vec<Edit> = run
@@ -66,8 +67,9 @@ impl Store {
     }
 }
 
-/// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is indexed is verified first: an id that was
-/// damaged since it was written must not enter an index that verifies.
+/// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is
+/// indexed is verified first: an id that was damaged since it was written must not enter an index
+/// that verifies.
 pub(crate) fn write_index(run: &Run, survivors: &[(CollectionId, Entry)]) -> Result<SealedMeta> {
     for (_, entry) in survivors {
         run.verify(*entry)?;
@@ -80,8 +82,8 @@ pub(crate) fn write_index(run: &Run, survivors: &[(CollectionId, Entry)]) -> Res
         Ok(meta)
     });
     let meta = built.inspect_err(|_| {
-        // Nothing refers to a part of an index: its space goes back to a disk that may be full. If that fails as well, the next
-        // attempt writes over it, and is synced whole.
+        // Nothing refers to a part of an index: its space goes back to a disk that may be full. If
+        // that fails as well, the next attempt writes over it, and is synced whole.
         drop(file.set_len(index_offset));
     })?;
     run.attempt(meta.file_bytes());
@@ -99,7 +101,8 @@ fn build(run: &Run, survivors: &[(CollectionId, Entry)], index_offset: u64) -> R
     build_index(&run.file, run.end(), index_offset, survivors.len(), entries)
 }
 
-/// The versions that a run's index keeps: of each id the newest, and the newest at or below each live snapshot.
+/// The versions that a run's index keeps: of each id the newest, and the newest at or below each
+/// live snapshot.
 pub(crate) fn survivors(run: &Run, snapshots: &[Sequence]) -> Vec<(CollectionId, Entry)> {
     let mut kept: Vec<(CollectionId, Entry)> = Vec::with_capacity(run.memtable.len());
     let mut same_id = SameId::default();

@@ -12,8 +12,8 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Registers a snapshot at what `visible` answers under the lock: a seal lists either the snapshot, or runs before it was taken
-    /// and so keeps what it sees as the newest.
+    /// Registers a snapshot at what `visible` answers under the lock: a seal lists either the
+    /// snapshot, or runs before it was taken and so keeps what it sees as the newest.
     pub(crate) fn register(&self, visible: impl FnOnce() -> Sequence) -> Sequence {
         let mut live = self.live.lock();
         let at = visible();

@@ -24,7 +24,8 @@ impl Calls {
     }
 }
 
-/// Calls a public function and notes that it was: `call!(calls, Type::method(receiver, arguments))`.
+/// Calls a public function and notes that it was: `call!(calls, Type::method(receiver,
+/// arguments))`.
 macro_rules! call {
     ($calls:expr, $type:ident::$method:ident($($argument:expr),* $(,)?)) => {{
         $calls.note(concat!(stringify!($type), "::", stringify!($method)));
@@ -36,7 +37,8 @@ macro_rules! call {
     }};
 }
 
-/// Asserts that a call was refused with this kind of error, in plain words. `$row` says which row of the table it was.
+/// Asserts that a call was refused with this kind of error, in plain words. `$row` says which row
+/// of the table it was.
 macro_rules! refused {
     ($outcome:expr, $kind:ident, $row:expr) => {
         match $outcome {

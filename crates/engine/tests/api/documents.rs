@@ -272,7 +272,8 @@ fn merged(calls: &Calls, things: &Collection) {
     refused!(merge_documents(b"", &half("b", 20)), InvalidDocument, "no document");
 }
 
-/// A batch at its limit is written and read; one byte of a document more is refused and leaves the batch usable.
+/// A batch at its limit is written and read; one byte of a document more is refused and leaves the
+/// batch usable.
 fn batches(database: &Database, things: &Collection) {
     let limit = 256 * MIB as u64;
     let mut batch = Batch::new();

@@ -11,8 +11,8 @@ use engine::Error;
 /// The longest message, in bytes, a path of the user's own not counted.
 const MESSAGE_BYTES_MAX: usize = 600;
 
-/// Asserts that an error and its causes are sentences for people: one line each, none in Rust's debugging notation, none repeating
-/// its cause.
+/// Asserts that an error and its causes are sentences for people: one line each, none in Rust's
+/// debugging notation, none repeating its cause.
 pub(crate) fn assert_plain(error: &Error) {
     let message = error.to_string();
     assert!(message.len() > 10 && message.len() < MESSAGE_BYTES_MAX, "{message}");

@@ -40,7 +40,8 @@ fn fields() -> bson::Document {
     }
 }
 
-/// Calls one getter on every field: those named have the values given; for every other it is an error, and for a missing one `None`.
+/// Calls one getter on every field: those named have the values given; for every other it is an
+/// error, and for a missing one `None`.
 macro_rules! getter {
     ($calls:expr, $document:expr, $name:ident, { $($field:literal => $value:expr),* $(,)? }) => {{
         let document: &Document = $document;

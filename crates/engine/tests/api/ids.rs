@@ -20,7 +20,8 @@ pub(crate) fn table(calls: &Calls) {
     assert_eq!(things.scan_ids(..).unwrap().count(), 0, "every row cleaned up after itself");
 }
 
-/// An id's encoding is its content and one byte, so the shortest takes one byte and none takes zero.
+/// An id's encoding is its content and one byte, so the shortest takes one byte and none takes
+/// zero.
 fn allowed() -> Vec<(&'static str, Id<'static>)> {
     vec![
         ("the least integer", Id::from(i64::MIN)),

@@ -1,7 +1,7 @@
 //! The whole public face, called with arguments within, at and beyond their limits.
 //!
-//! One table test: its parts call every public method, its end compares the methods called with those that the source has, so that
-//! a method added later fails it until it has its rows.
+//! One table test: its parts call every public method, its end compares the methods called with
+//! those that the source has, so that a method added later fails it until it has its rows.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -20,7 +20,8 @@ pub(crate) fn table(calls: &Calls) {
     largest_memtable();
 }
 
-/// Its memory is taken as it fills, so opening takes next to none; and all that was asked for can be used.
+/// Its memory is taken as it fills, so opening takes next to none; and all that was asked for can
+/// be used.
 fn largest_memtable() {
     let options = Options::default().disk(Arc::new(MemoryDisk::new()));
     let options = options.memtable_bytes(512 * MIB).memory_budget(GIB);
@@ -29,8 +30,8 @@ fn largest_memtable() {
     assert!((400 * MIB..=512 * MIB).contains(&bytes), "{bytes}");
 }
 
-/// Options are checked before the folder is looked at: those that pass then meet a folder without a database, so that the largest
-/// allowed ones take no memory here.
+/// Options are checked before the folder is looked at: those that pass then meet a folder without a
+/// database, so that the largest allowed ones take no memory here.
 fn limits(calls: &Calls) {
     let base = || {
         let options = Options::default().disk(Arc::new(MemoryDisk::new()));

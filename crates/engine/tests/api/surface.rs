@@ -58,7 +58,8 @@ fn function_name(line: &str) -> Option<&str> {
     rest.strip_prefix("fn ")?.split(['(', '<']).next()
 }
 
-/// Every public function of the exported types, every exported function, and every conversion into an exported type.
+/// Every public function of the exported types, every exported function, and every conversion into
+/// an exported type.
 fn public(sources: &[String], exported: &BTreeSet<String>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for source in sources {

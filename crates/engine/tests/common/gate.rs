@@ -56,7 +56,8 @@ impl GateDisk {
         drop(self.gate.changed.wait_while(state, |state| state.waiting == 0).unwrap());
     }
 
-    /// Has one sync fail, without reaching the disk below, once `pass` others succeeded. One that waits at the gate counts.
+    /// Has one sync fail, without reaching the disk below, once `pass` others succeeded. One that
+    /// waits at the gate counts.
     pub(crate) fn fail_sync_after(&self, pass: usize) {
         self.gate.state.lock().unwrap().failing_after = Some(pass);
     }

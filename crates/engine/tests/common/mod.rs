@@ -1,4 +1,5 @@
-//! What several tests need: seeded random numbers, small options, and disks and clocks that tests hold up or watch.
+//! What several tests need: seeded random numbers, small options, and disks and clocks that tests
+//! hold up or watch.
 
 #![allow(
     dead_code,

@@ -9,7 +9,8 @@ pub(crate) fn current_thread() -> PathBuf {
     PathBuf::from("/proc").join(link)
 }
 
-/// Waits until a thread sleeps, several looks in a row: it waits for another one, and not for a moment.
+/// Waits until a thread sleeps, several looks in a row: it waits for another one, and not for a
+/// moment.
 pub(crate) fn wait_until_blocked(thread: &Path) {
     let mut asleep = 0;
     while asleep < 5 {

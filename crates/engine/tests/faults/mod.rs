@@ -1,4 +1,5 @@
-//! What the fault tests share: databases on a disk in memory whose background work is stepped by hand, and the tools to break them.
+//! What the fault tests share: databases on a disk in memory whose background work is stepped by
+//! hand, and the tools to break them.
 
 #![allow(
     dead_code,
@@ -238,7 +239,8 @@ pub fn records(bytes: &[u8]) -> Vec<Record> {
     records
 }
 
-/// The segment with the most log records that are not marks: the one that the test wrote to, when it wrote to one.
+/// The segment with the most log records that are not marks: the one that the test wrote to, when
+/// it wrote to one.
 pub fn log_segment(disk: &dyn Disk) -> PathBuf {
     let puts = |path: &PathBuf| {
         records(&read(disk, path)).iter().filter(|record| record.kind != MARK).count()
