@@ -15,6 +15,10 @@ bench-table-bound *ARGS:
 bench-memtable-bound *ARGS:
     scripts/with-libclang cargo run -p bench --release -- memtable-bound "$@"
 
+# Put the table of results files into the README, between its `figures` marks
+figures +FILES:
+    scripts/with-libclang cargo run -q -p bench --release -- table --markdown "$@" | scripts/figures README.md
+
 # Test the engine; compiles no C++
 test *ARGS:
     cargo test -p engine "$@"

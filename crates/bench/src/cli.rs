@@ -25,8 +25,15 @@ const SECONDS_MAX: f64 = 86_400.0;
 #[derive(Debug)]
 pub(crate) enum Command {
     Bench(Box<Grid>),
-    Table(Vec<PathBuf>),
+    Table { files: Vec<PathBuf>, form: TableForm },
     Child,
+}
+
+/// How a table is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableForm {
+    Terminal,
+    Markdown,
 }
 
 /// YCSB A-F against Sediment and a RocksDB oracle, in processes that differ in nothing else.
@@ -48,6 +55,9 @@ enum CliCommand {
         /// Files of JSON lines that a bench has written.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Print Markdown, with what the figures come from.
+        #[arg(long)]
+        markdown: bool,
     },
     #[command(name = CHILD, hide = true)]
     Child,
@@ -141,7 +151,10 @@ where
     match Cli::try_parse_from(arguments)?.command {
         CliCommand::TableBound(arguments) => grid(Bench::TableBound, arguments),
         CliCommand::MemtableBound(arguments) => grid(Bench::MemtableBound, arguments),
-        CliCommand::Table { files } => Ok(Command::Table(files)),
+        CliCommand::Table { files, markdown } => {
+            let form = if markdown { TableForm::Markdown } else { TableForm::Terminal };
+            Ok(Command::Table { files, form })
+        }
         CliCommand::Child => Ok(Command::Child),
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Row {
     pub(crate) bench: String,
     pub(crate) cell: String,
     pub(crate) repeat: u32,
+    /// The arguments that the bench was started with.
+    pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) machine: Machine,
     pub(crate) target_cpu: String,
@@ -72,7 +74,7 @@ pub(crate) mod samples {
 
     const ROW: &str = r#"{
         "schema": 1, "run": "run", "bench": "table-bound", "cell": "cell", "repeat": 1,
-        "commit": "unknown", "target_cpu": "haswell", "store": "", "store_version": "1",
+        "command": "table-bound", "commit": "unknown", "target_cpu": "haswell", "store": "", "store_version": "1",
         "machine": {
             "cpu": "cpu", "cores": 2, "memory_bytes": 1, "kernel": "6", "file_system": "ext4",
             "mount_options": "rw", "read_ahead_kb": 128, "transparent_huge_pages": "never",

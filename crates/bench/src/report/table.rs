@@ -11,7 +11,7 @@ use crate::run::Folder;
 use crate::store::StoreKind;
 
 /// All that makes rows comparable, without the store. The order is that of the table.
-type Comparable = (String, u64, u32, u32, Phase, String, u32, usize, String);
+pub(super) type Comparable = (String, u64, u32, u32, Phase, String, u32, usize, String);
 
 const HEADER: [&str; 13] = [
     "workload",
@@ -51,7 +51,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     table.trim_fmt()
 }
 
-fn comparable(row: &Row) -> Comparable {
+pub(super) fn comparable(row: &Row) -> Comparable {
     const ORDER: [&str; 6] = ["a", "b", "c", "f", "d", "e"];
     let place = ORDER.iter().position(|&workload| workload == row.workload);
     (
@@ -95,7 +95,7 @@ fn line(rows: &[&Row], oracle: Option<&[&Row]>) -> Vec<String> {
 }
 
 /// Anonymous memory at the end without what the process had before it opened the store.
-fn own_memory(row: &Row) -> u64 {
+pub(super) fn own_memory(row: &Row) -> u64 {
     let measurement = &row.measurement;
     measurement.rss_anon_end_bytes.saturating_sub(measurement.rss_anon_start_bytes)
 }
@@ -111,7 +111,7 @@ fn latencies<'a>(rows: &[&'a Row]) -> BTreeMap<&'a str, Vec<&'a LatencySummary>>
 }
 
 /// The median over the repeats of the ratio within a repeat, whose cells ran next to each other.
-fn ratio(rows: &[&Row], oracle: Option<&[&Row]>) -> Option<f64> {
+pub(super) fn ratio(rows: &[&Row], oracle: Option<&[&Row]>) -> Option<f64> {
     let moment = |row: &Row| -> (String, u32, Folder) { (row.run.clone(), row.repeat, row.folder) };
     let partner = |row: &Row| {
         let other = oracle?.iter().find(|other| moment(other) == moment(row))?;
@@ -121,11 +121,11 @@ fn ratio(rows: &[&Row], oracle: Option<&[&Row]>) -> Option<f64> {
     (!ratios.is_empty()).then(|| median(ratios))
 }
 
-fn fold(values: &[f64], pick: fn(f64, f64) -> f64) -> f64 {
+pub(super) fn fold(values: &[f64], pick: fn(f64, f64) -> f64) -> f64 {
     values.iter().copied().reduce(pick).unwrap_or(0.0)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.as_slice() {
@@ -142,7 +142,7 @@ fn median_u64(values: impl Iterator<Item = u64>) -> u64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
-fn median_of(rows: &[&Row], figure: fn(&Row) -> u64) -> u64 {
+pub(super) fn median_of(rows: &[&Row], figure: fn(&Row) -> u64) -> u64 {
     median_u64(rows.iter().map(|row| figure(row)))
 }
 
@@ -151,12 +151,12 @@ fn microseconds(nanoseconds: u64) -> String {
     if microseconds < 100.0 { format!("{microseconds:.1}") } else { format!("{microseconds:.0}") }
 }
 
-fn mebibytes(bytes: u64) -> String {
+pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
 /// A whole number with its thousands apart.
-fn thousands(number: f64) -> String {
+pub(super) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
     for (position, digit) in digits.chars().enumerate() {

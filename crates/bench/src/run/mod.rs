@@ -14,7 +14,7 @@ mod progress;
 mod protocol;
 mod signal;
 
-use crate::cli::Command;
+use crate::cli::{Command, TableForm};
 use crate::error::Result;
 use crate::report;
 
@@ -24,9 +24,12 @@ pub(crate) use grid::{Bench, Folder, Grid};
 pub(crate) fn command(command: Command) -> Result<()> {
     match command {
         Command::Bench(grid) => parent::bench(&grid),
-        Command::Table(files) => {
+        Command::Table { files, form } => {
             let rows = report::read_files(&files)?;
-            println!("{}", report::table(&rows));
+            match form {
+                TableForm::Terminal => println!("{}", report::table(&rows)),
+                TableForm::Markdown => println!("{}", report::markdown(&rows)),
+            }
             Ok(())
         }
         Command::Child => protocol::serve(),

@@ -180,6 +180,7 @@ impl Run<'_> {
             bench: bench.name().to_owned(),
             cell: self.cell_name(step),
             repeat: step.repeat,
+            command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
             commit: self.commit.clone(),
             machine: self.machine.clone(),
             target_cpu: env!("BENCH_TARGET_CPU").to_owned(),

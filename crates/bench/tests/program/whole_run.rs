@@ -6,12 +6,13 @@ use serde_json::Value;
 const SMALL: &str = "--records 300 --seconds 0.05 --warmup-seconds 0.02 --operations 50 \
     --digest-operations 300";
 
-const FIELDS: [&str; 43] = [
+const FIELDS: [&str; 44] = [
     "schema",
     "run",
     "bench",
     "cell",
     "repeat",
+    "command",
     "commit",
     "machine",
     "target_cpu",
