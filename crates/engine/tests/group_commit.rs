@@ -156,7 +156,7 @@ fn a_failed_sync_is_the_fate_of_its_own_group_only() {
 
 /// Fault case B5.
 #[test]
-fn a_leaders_failed_sync_fails_all_eight_and_the_next_write_succeeds() {
+fn b5_a_leaders_failed_sync_fails_all_eight_and_the_next_write_succeeds() {
     for crash in [killed, power_lost] {
         let bench = Bench::new();
         bench.collection.put(-1, &json!({ "n": -1 })).unwrap();

@@ -116,7 +116,7 @@ fn scan_back<'a>(collection: &Collection, range: impl IdRange<'a>) -> Vec<Id<'st
 
 /// Fault case D1.
 #[test]
-fn a_reverse_scan_is_the_forward_scan_reversed_for_every_prefix() {
+fn d1_a_reverse_scan_is_the_forward_scan_reversed_for_every_prefix() {
     everywhere(|collection, ids| {
         assert_eq!(scan(collection, ..), ids);
         assert_eq!(scan_back(collection, ..), ids);
@@ -181,7 +181,7 @@ fn every_pair_of_bounds_gives_what_lies_between_from_both_ends() {
 /// Fault case D9.
 #[test]
 #[expect(clippy::reversed_empty_ranges, reason = "that they are empty is the point")]
-fn inverted_equal_and_doubly_excluded_ranges_are_empty() {
+fn d9_inverted_equal_and_doubly_excluded_ranges_are_empty() {
     everywhere(|collection, ids| {
         let empty = |range: (Bound<Id<'static>>, Bound<Id<'static>>)| {
             assert_eq!(scan(collection, range.clone()), [], "{range:?}");
@@ -215,7 +215,7 @@ fn inverted_equal_and_doubly_excluded_ranges_are_empty() {
 
 /// Fault case E1.
 #[test]
-fn an_iterator_held_through_writes_and_rolls_sees_the_moment_it_began() {
+fn e1_an_iterator_held_through_writes_and_rolls_sees_the_moment_it_began() {
     everywhere(|collection, ids| {
         let mut forward = collection.scan(..).unwrap();
         let mut reverse = collection.scan(..).unwrap();
