@@ -5,12 +5,14 @@ use std::iter::FusedIterator;
 
 use crate::document::Document;
 use crate::error::Result;
+use crate::format::Direction;
 use crate::id::Id;
 use crate::scan::Merge;
 use crate::segment::Record;
 use crate::store::ScanRuns;
 
-/// The rows of a scan: ids and documents, by rising id; by falling id from the back. An error is the last row, whichever end met it.
+/// The rows of a scan: ids and documents, by rising id; by falling id from the back. An error is
+/// the last row, whichever end met it.
 ///
 /// Keeps the segments that it reads from on the disk until dropped, but not the database open.
 pub struct Scan {
@@ -50,21 +52,21 @@ fn id(record: &Record) -> Result<Id<'static>> {
     Ok(Id::decode(record.id())?.into_owned())
 }
 
-fn row(record: Record) -> Result<(Id<'static>, Document)> {
-    Ok((id(&record)?, Document::new(record)))
+fn row(record: &Record) -> Result<(Id<'static>, Document)> {
+    Ok((id(record)?, Document::new(record.clone())))
 }
 
 impl Iterator for Scan {
     type Item = Result<(Id<'static>, Document)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.merge.next().map(|record| record.and_then(row))
+        self.merge.pull(Direction::Forward, row)
     }
 }
 
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.merge.next_back().map(|record| record.and_then(row))
+        self.merge.pull(Direction::Reverse, row)
     }
 }
 
@@ -74,13 +76,13 @@ impl Iterator for Ids {
     type Item = Result<Id<'static>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.merge.next().map(|record| record.and_then(|record| id(&record)))
+        self.merge.pull(Direction::Forward, id)
     }
 }
 
 impl DoubleEndedIterator for Ids {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.merge.next_back().map(|record| record.and_then(|record| id(&record)))
+        self.merge.pull(Direction::Reverse, id)
     }
 }
 

@@ -72,8 +72,9 @@ impl Map {
     /// nothing: a page that is not in memory stays out, and a place beyond the map is ignored.
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize) {
-        /// Lines that a record of a few hundred bytes takes; the processor goes on by itself.
-        const LINES: usize = 3;
+        /// Lines that a record of up to 200 bytes takes wherever it begins; the processor goes on
+        /// by itself.
+        const LINES: usize = 4;
         const LINE_BYTES: usize = 64;
         if offset.saturating_add(LINES * LINE_BYTES) > self.raw.len() {
             return;

@@ -27,6 +27,8 @@ pub(crate) const PREFIX_BYTES_MAX: usize = 48;
 const PREFIX: usize = 16;
 const HEAD_BYTES: usize = 8;
 const COLLECTION_BYTES: usize = 4;
+/// So many equal heads are counted one by one.
+const TIES_FEW: usize = 4;
 /// Stands for the sequence in a block's check, which must not equal a record's.
 const SALT: u64 = !1;
 
@@ -140,6 +142,7 @@ pub(crate) fn put_entry(block: &mut [u8], places: Width, i: usize, head: u64, of
 pub(crate) struct SortedBlock<'a> {
     prefix: &'a [u8],
     entries: &'a [u8],
+    count: usize,
     places: Width,
 }
 
@@ -151,23 +154,36 @@ impl<'a> SortedBlock<'a> {
         Self {
             prefix: &block[PREFIX..PREFIX + usize::from(block[8])],
             entries: &block[BLOCK_HEADER_BYTES..BLOCK_HEADER_BYTES + len],
+            count,
             places,
         }
     }
 
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() / (HEAD_BYTES + self.places.bytes())
+        self.count
     }
 
     fn head(&self, i: usize) -> u64 {
-        le(&self.entries[i * (HEAD_BYTES + self.places.bytes())..][..HEAD_BYTES])
+        self.word(i * (HEAD_BYTES + self.places.bytes()))
     }
 
     /// Where entry `i`'s record stands in the file, in bytes.
     pub(crate) fn offset(&self, i: usize) -> u64 {
         let at = i * (HEAD_BYTES + self.places.bytes()) + HEAD_BYTES;
-        le(&self.entries[at..at + self.places.bytes()]).saturating_mul(8)
+        let place = match self.places {
+            Width::Narrow => u64::from(u32::from_le_bytes(self.bytes(at))),
+            Width::Wide => self.word(at),
+        };
+        place.saturating_mul(8)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.bytes(at))
+    }
+
+    fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        *self.entries[at..].first_chunk().expect("entries are whole")
     }
 
     /// The entries whose heads say neither that they are before the key nor after it. All before
@@ -178,8 +194,15 @@ impl<'a> SortedBlock<'a> {
             Ordering::Greater => self.len()..self.len(),
             Ordering::Equal => {
                 let head = head(collection, id, self.prefix.len());
-                let start = partition(0..self.len(), |i| self.head(i) < head);
-                start..partition(start..self.len(), |i| self.head(i) == head)
+                let len = self.len();
+                let start = partition(0..len, |i| self.head(i) < head);
+                // A search would cost as much again, and ties are few or none.
+                let ties = (start..len).take(TIES_FEW).take_while(|i| self.head(*i) == head);
+                let end = start + ties.count();
+                if end < start + TIES_FEW {
+                    return start..end;
+                }
+                start..partition(end..len, |i| self.head(i) == head)
             }
         }
     }
@@ -193,12 +216,6 @@ fn partition(range: Range<usize>, mut before: impl FnMut(usize) -> bool) -> usiz
         if before(middle) { low = middle + 1 } else { high = middle }
     }
     low
-}
-
-fn le(bytes: &[u8]) -> u64 {
-    let mut le = [0; 8];
-    le[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(le)
 }
 
 /// Eight bytes of a full key from `skip` on, big-endian, zeros where the key is shorter.

@@ -159,6 +159,7 @@ impl RecordHeader {
 
     /// Reads a header without its check: for reads, whose record checksum covers all of it once the
     /// lengths are within bounds.
+    #[inline]
     pub(crate) fn parse_unchecked(bytes: &[u8]) -> Result<Self, RecordFault> {
         let Some(header) = bytes.get(..RECORD_HEADER_BYTES) else {
             return Err(RecordFault::Short);
@@ -193,6 +194,7 @@ impl RecordHeader {
     }
 
     /// Verifies the content. `bytes` begins with the record and holds at least its used length.
+    #[inline]
     pub(crate) fn verify(
         &self,
         bytes: &[u8],

@@ -2,10 +2,11 @@
 //!
 //! Invariants:
 //!
-//! 1. Every record below `end` was written whole, is in the memtable (if it is a put or a delete) and is never written again.
+//! 1. Every record below `end` was written whole, is in the memtable (if it is a put or a delete)
+//!    and is never written again.
 //! 2. `synced` only rises, and only after a sync that began when the log already reached there.
-//! 3. Once a sync has failed, none of the segment's bytes above `synced` count as durable, whatever later syncs answer: the kernel
-//!    reports a failed writeback once.
+//! 3. Once a sync has failed, none of the segment's bytes above `synced` count as durable, whatever
+//!    later syncs answer: the kernel reports a failed writeback once.
 
 use std::fmt;
 use std::path::Path;
@@ -151,7 +152,8 @@ impl Run {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Syncs everything written so far. One sync at a time, because the kernel tells only one of two that a writeback failed.
+    /// Syncs everything written so far. One sync at a time, because the kernel tells only one of
+    /// two that a writeback failed.
     pub(crate) fn sync(&self) -> Result<()> {
         self.sync_up_to(self.end())
     }
@@ -166,8 +168,9 @@ impl Run {
         self.sync_log(end)
     }
 
-    /// Syncs the file whatever is known to be synced: after the index was written. A failure concerns the log only if some of it was
-    /// not synced before; the index is written anew elsewhere.
+    /// Syncs the file whatever is known to be synced: after the index was written. A failure
+    /// concerns the log only if some of it was not synced before; the index is written anew
+    /// elsewhere.
     pub(crate) fn sync_index(&self) -> Result<()> {
         let _gate = self.gate.lock();
         self.check_syncs()?;
@@ -238,7 +241,7 @@ impl Run {
     }
 
     pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> RunCursor {
-        RunCursor { run: Arc::clone(self), regime, node: None, record: None }
+        RunCursor { run: Arc::clone(self), regime, node: None, next: None, record: None }
     }
 
     /// Writes the next step of zeros. True when there may be another.
@@ -268,31 +271,48 @@ pub(crate) struct RunCursor {
     run: Arc<Run>,
     regime: Regime,
     node: Option<NodeRef>,
+    /// Forward, the node behind it.
+    next: Option<NodeRef>,
     record: Option<Record>,
 }
 
 impl RunCursor {
-    fn settle(&mut self, node: Option<NodeRef>) -> Result<()> {
+    fn settle(&mut self, node: Option<NodeRef>, direction: Direction) -> Result<()> {
         self.node = node;
-        self.record = None;
-        if let Some(node) = node {
-            let (_, entry) = self.run.memtable.entry(node);
-            self.record = Some(self.run.read(entry, self.regime)?);
+        self.next = None;
+        let Some(node) = node else {
+            self.record = None;
+            return Ok(());
+        };
+        let (memtable, file) = (&self.run.memtable, &self.run.file);
+        let (_, entry) = memtable.entry(node);
+        if direction == Direction::Forward {
+            // The next record is fetched into the cache while this one's row is made. A record that
+            // is inserted between the two is newer than every scan that runs now can see.
+            self.next = memtable.step(node, direction, &**file);
+            if let Some(next) = self.next
+                && self.regime == Regime::Mapped
+            {
+                file.prefetch(memtable.entry(next).1.offset);
+            }
         }
-        Ok(())
+        file.read_into(&mut self.record, entry.offset, file.capacity(), self.regime)
     }
 }
 
 impl Cursor for RunCursor {
     fn seek(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
         let node = self.run.memtable.seek(position, direction, &*self.run.file);
-        self.settle(node)
+        self.settle(node, direction)
     }
 
     fn step(&mut self, direction: Direction) -> Result<()> {
-        let next =
-            self.node.and_then(|node| self.run.memtable.step(node, direction, &*self.run.file));
-        self.settle(next)
+        let next = match (direction, self.next, self.node) {
+            (Direction::Forward, Some(next), _) => Some(next),
+            (_, _, Some(node)) => self.run.memtable.step(node, direction, &*self.run.file),
+            (_, _, None) => None,
+        };
+        self.settle(next, direction)
     }
 
     fn current(&self) -> Option<&Record> {
@@ -300,7 +320,8 @@ impl Cursor for RunCursor {
     }
 }
 
-/// The records in bytes that the engine itself encoded, with their positions: each header, and where it begins.
+/// The records in bytes that the engine itself encoded, with their positions: each header, and
+/// where it begins.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, RecordHeader)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -28,14 +28,33 @@ fn head(id: &[u8]) -> u128 {
 pub(super) struct Run {
     cursor: Box<dyn Cursor>,
     collection: CollectionId,
-    /// `None`: the cursor has left the collection.
-    head: Option<u128>,
+    /// Of the record that the cursor stands on, if it is within the collection.
+    head: u128,
+    sequence: Sequence,
+    stand: Stand,
+}
+
+/// Where the cursor stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    /// On a version of the id that the scan has met.
+    Met,
+    /// On another id of the collection.
+    Ahead,
+    /// Outside of the collection, or on nothing.
+    Beyond,
 }
 
 impl Run {
     /// Not yet on an entry: seek first.
     pub(super) fn new(cursor: Box<dyn Cursor>, collection: CollectionId) -> Self {
-        Self { cursor, collection, head: None }
+        let (head, sequence) = (0, Sequence(0));
+        Self { cursor, collection, head, sequence, stand: Stand::Beyond }
+    }
+
+    /// See [`Cursor::approach`].
+    pub(super) fn approach(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
+        self.cursor.approach(position, direction)
     }
 
     pub(super) fn seek(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
@@ -44,25 +63,45 @@ impl Run {
         Ok(())
     }
 
-    fn step(&mut self, direction: Direction) -> Result<()> {
+    /// Moves on from a version of `id`.
+    fn step(&mut self, id: &[u8], direction: Direction) -> Result<()> {
         self.cursor.step(direction)?;
+        let met = self.head;
         self.look();
+        if self.head == met {
+            self.meet_again(id);
+        }
         Ok(())
     }
 
     fn look(&mut self) {
-        self.head = match self.cursor.current() {
-            Some(record) if record.collection() == self.collection => Some(head(record.id())),
-            _ => None,
-        };
+        match self.cursor.current() {
+            Some(record) if record.collection() == self.collection => {
+                self.head = head(record.id());
+                self.sequence = record.sequence();
+                self.stand = Stand::Ahead;
+            }
+            _ => self.stand = Stand::Beyond,
+        }
+    }
+
+    fn meet_again(&mut self, id: &[u8]) {
+        if self.current().is_some_and(|record| record.id() == id) {
+            self.stand = Stand::Met;
+        }
+    }
+
+    /// The id under the cursor is the one that the scan meets next.
+    pub(super) fn meet(&mut self) {
+        self.stand = Stand::Met;
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
-        self.head.is_none()
+        self.stand == Stand::Beyond
     }
 
     pub(super) fn current(&self) -> Option<&Record> {
-        self.cursor.current().filter(|_| self.head.is_some())
+        self.cursor.current().filter(|_| self.stand != Stand::Beyond)
     }
 
     /// Compares the ids under two cursors.
@@ -74,59 +113,48 @@ impl Run {
         self.current().map(Record::id)
     }
 
-    /// The record under the cursor if it is a version of `id`.
-    fn version(&self, id: &[u8]) -> Option<&Record> {
-        self.current().filter(|record| record.id() == id)
+    /// The record under the cursor if it is a version of the id that was met.
+    fn version(&self) -> Option<&Record> {
+        if self.stand == Stand::Met { self.cursor.current() } else { None }
     }
 
-    /// Of the versions of `id` from the cursor on, the newest with a sequence of at most `at`. The
-    /// cursor stands on a version of `id`, and stays on one or moves behind all of them.
-    pub(super) fn newest(
-        &mut self,
-        id: &[u8],
-        at: Sequence,
-        direction: Direction,
-    ) -> Result<Option<Record>> {
-        match direction {
-            Direction::Forward => self.first_visible(id, at),
-            Direction::Reverse => self.last_visible(id, at),
-        }
-    }
-
-    /// Forward, the versions come newest first.
-    fn first_visible(&mut self, id: &[u8], at: Sequence) -> Result<Option<Record>> {
-        while let Some(record) = self.version(id) {
-            if record.sequence() <= at {
-                return Ok(Some(record.clone()));
+    /// Forward, the versions come newest first: stands on the newest version of `id` with a
+    /// sequence of at most `at` and returns its sequence, or moves behind all of them.
+    pub(super) fn first_visible(&mut self, id: &[u8], at: Sequence) -> Result<Option<Sequence>> {
+        while self.stand == Stand::Met {
+            if self.sequence <= at {
+                return Ok(Some(self.sequence));
             }
-            self.step(Direction::Forward)?;
+            self.step(id, Direction::Forward)?;
         }
         Ok(None)
     }
 
     /// In reverse they come oldest first, so that only the next one tells whether this one is the
-    /// answer.
-    fn last_visible(&mut self, id: &[u8], at: Sequence) -> Result<Option<Record>> {
+    /// answer. The cursor stays on one of them, or moves behind all.
+    pub(super) fn last_visible(&mut self, id: &[u8], at: Sequence) -> Result<Option<Record>> {
         let mut visible = None;
         for _ in 0..STEPS_MAX {
-            match self.version(id) {
+            match self.version() {
                 Some(record) if record.sequence() <= at => visible = Some(record.clone()),
                 _ => return Ok(visible),
             }
-            self.step(Direction::Reverse)?;
+            self.step(id, Direction::Reverse)?;
         }
         let before = Position { collection: self.collection, id, side: Side::Before };
         self.seek(before, Direction::Forward)?;
-        self.first_visible(id, at)
+        self.meet_again(id);
+        self.first_visible(id, at)?;
+        Ok(self.version().cloned())
     }
 
     /// Moves past the versions of `id` that lie ahead.
     pub(super) fn leave(&mut self, id: &[u8], direction: Direction) -> Result<()> {
         for _ in 0..STEPS_MAX {
-            if self.version(id).is_none() {
+            if self.stand != Stand::Met {
                 return Ok(());
             }
-            self.step(direction)?;
+            self.step(id, direction)?;
         }
         let side = match direction {
             Direction::Forward => Side::After,

@@ -192,25 +192,34 @@ impl SegmentFile {
     /// `Corrupt`, with file and offset, when no record verifies there; `Io` when the bytes cannot
     /// be read.
     pub(crate) fn read(&self, offset: u64, end: u64, regime: Regime) -> Result<Record> {
-        self.read_after(None, offset, end, regime)
-    }
-
-    /// [`SegmentFile::read`], which reuses the pin of an earlier record of this file.
-    pub(super) fn read_after(
-        &self,
-        earlier: Option<Record>,
-        offset: u64,
-        end: u64,
-        regime: Regime,
-    ) -> Result<Record> {
         match regime {
             Regime::Mapped => {
                 let header = self.verify_mapped(offset, end)?;
-                let pin = earlier.and_then(Record::into_pin).unwrap_or_else(|| self.pin());
-                Ok(Record::mapped(header, offset, pin))
+                Ok(Record::mapped(header, offset, self.pin()))
             }
             Regime::Pread => self.read_owned(offset, end),
         }
+    }
+
+    /// [`SegmentFile::read`] into the place of an earlier record of this file, if there is one,
+    /// whose pin it takes over. After an error there is none.
+    pub(crate) fn read_into(
+        &self,
+        record: &mut Option<Record>,
+        offset: u64,
+        end: u64,
+        regime: Regime,
+    ) -> Result<()> {
+        if regime == Regime::Mapped
+            && let Some(record) = record
+            && let Ok(header) = self.check_mapped(offset, end)
+            && let Some(()) = record.move_to(header, offset)
+        {
+            return Ok(());
+        }
+        *record = None;
+        *record = Some(self.read(offset, end, regime)?);
+        Ok(())
     }
 
     /// The id of the record at `offset`, not verified, for comparisons among records that this
@@ -250,20 +259,21 @@ impl SegmentFile {
         })
     }
 
-    /// Verifies the record at `offset` of the map.
     fn verify_mapped(&self, offset: u64, end: u64) -> Result<RecordHeader> {
-        let verify = || {
-            let room = room(offset, end.min(self.capacity))?;
-            let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES);
-            let header = RecordHeader::parse_unchecked(header.ok_or(RecordFault::Short)?)?;
-            if header.used_len() as u64 > room {
-                return Err(RecordFault::Short);
-            }
-            let bytes = self.mapping.bytes(offset, header.used_len()).ok_or(RecordFault::Short)?;
-            header.verify(bytes, self.incarnation, offset)?;
-            Ok(header)
-        };
-        verify().map_err(|fault: RecordFault| self.corrupt(offset, fault))
+        self.check_mapped(offset, end).map_err(|fault| self.corrupt(offset, fault))
+    }
+
+    /// Verifies the record at `offset` of the map.
+    fn check_mapped(&self, offset: u64, end: u64) -> Result<RecordHeader, RecordFault> {
+        let room = room(offset, end.min(self.capacity))?;
+        let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES);
+        let header = RecordHeader::parse_unchecked(header.ok_or(RecordFault::Short)?)?;
+        if header.used_len() as u64 > room {
+            return Err(RecordFault::Short);
+        }
+        let bytes = self.mapping.bytes(offset, header.used_len()).ok_or(RecordFault::Short)?;
+        header.verify(bytes, self.incarnation, offset)?;
+        Ok(header)
     }
 
     fn read_owned(&self, offset: u64, end: u64) -> Result<Record> {

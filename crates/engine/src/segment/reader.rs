@@ -223,7 +223,8 @@ impl SealedSegment {
         let file = match &self.handed {
             Some(file) => Arc::clone(file),
             None => {
-                // A scan may outlive its database; its files are then released where they are dropped.
+                // A scan may outlive its database; its files are then released where they are
+                // dropped.
                 let reaper = self.reaper.upgrade().unwrap_or_default();
                 let (len, mode) = (meta.file_bytes(), OpenMode::Read);
                 SegmentFile::open(

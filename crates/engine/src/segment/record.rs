@@ -41,12 +41,13 @@ impl Record {
         Self { header, offset, bytes: Bytes::Owned(bytes) }
     }
 
-    /// Gives up the record for its pin.
-    pub(super) fn into_pin(self) -> Option<Arc<Pin>> {
-        match self.bytes {
-            Bytes::Mapped(pin) => Some(pin),
-            Bytes::Owned(_) => None,
-        }
+    /// Makes this the record at `offset` of the same file, whose bytes were verified. `None` when
+    /// the record has no pin that the other could use.
+    pub(super) fn move_to(&mut self, header: RecordHeader, offset: u64) -> Option<()> {
+        let Bytes::Mapped(_) = &self.bytes else { return None };
+        self.header = header;
+        self.offset = offset;
+        Some(())
     }
 
     #[cfg(test)]

@@ -14,7 +14,7 @@ use super::file::{Regime, SegmentFile};
 use super::index::{BlockBuffer, Index};
 use super::record::Record;
 use crate::error::Result;
-use crate::format::{CollectionId, Key, Position, Sequence, Side};
+use crate::format::{CollectionId, Direction, Key, Position, Sequence, Side};
 
 /// A place between entries: what is searched.
 #[derive(Clone, Copy, Debug)]
@@ -106,16 +106,29 @@ impl SortedIndex<'_> {
         Ok(entries.offset(in_block))
     }
 
-    /// Has the record of an entry on its way from memory, if its place costs nothing to know: the
-    /// entry is in the block at hand.
-    pub(super) fn prefetch(&self, near: u64, entry: u64, buffer: &mut BlockBuffer) {
+    /// Where the records of an entry and of those that follow it in the direction stand, in bytes:
+    /// as many as the entry's block and `offsets` hold; their number, at least one.
+    pub(super) fn offsets(
+        &self,
+        entry: u64,
+        direction: Direction,
+        offsets: &mut [u64],
+        buffer: &mut BlockBuffer,
+    ) -> Result<usize> {
         let capacity = self.index.entries_a_block();
-        let is_at_hand = entry < self.len() && near / capacity == entry / capacity;
-        if is_at_hand && self.regime == Regime::Mapped {
-            // A failure here is met again, and reported, when the entry is read.
-            if let Ok(offset) = self.offset(entry, buffer) {
-                self.file.prefetch(offset);
-            }
+        let entries = self.index.sorted(self.file, 0, entry / capacity, self.regime, buffer)?;
+        let in_block = usize::try_from(entry % capacity).expect("below 336");
+        let left = match direction {
+            Direction::Forward => entries.len() - in_block,
+            Direction::Reverse => in_block + 1,
+        };
+        let len = left.min(offsets.len());
+        for (i, offset) in offsets[..len].iter_mut().enumerate() {
+            *offset = entries.offset(match direction {
+                Direction::Forward => in_block + i,
+                Direction::Reverse => in_block - i,
+            });
         }
+        Ok(len)
     }
 }

@@ -126,7 +126,8 @@ impl Runs for ScanRuns {
     fn cursors(&self) -> Result<Vec<Box<dyn Cursor>>> {
         let version = &self.version;
         let unsealed = std::iter::once(&version.active).chain(&version.frozen);
-        let mut cursors: Vec<Box<dyn Cursor>> = Vec::new();
+        let count = 1 + version.frozen.len() + version.sealed.len();
+        let mut cursors: Vec<Box<dyn Cursor>> = Vec::with_capacity(count);
         for run in unsealed {
             cursors.push(Box::new(run.cursor(self.regime)));
         }
