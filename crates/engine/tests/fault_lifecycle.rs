@@ -6,16 +6,14 @@
 mod faults;
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::disk::faulty::{Call, Fault, FaultyDisk, Outcome, Repeat};
-use engine::disk::{
-    Access, Disk, DiskFile, DiskLock, Map, MemoryDisk, OpenMode, Operation, Unsynced,
-};
+use engine::disk::{Disk, MemoryDisk, Operation, Unsynced};
 use engine::{Database, Error, Options};
+use faults::hook::{Hook, HookDisk};
 use faults::*;
 
 /// Every call that changes something.
@@ -431,13 +429,7 @@ fn e5_a_database_killed_under_load_makes_progress_with_smaller_limits() {
     }
 }
 
-/// Counts what is read.
-#[derive(Debug)]
-struct Counting {
-    below: Arc<dyn Disk>,
-    counts: Arc<Counts>,
-}
-
+/// Counts calls, and what is read.
 #[derive(Debug, Default)]
 struct Counts {
     calls: AtomicU64,
@@ -446,89 +438,15 @@ struct Counts {
     manifest_bytes: AtomicU64,
 }
 
-#[derive(Debug)]
-struct CountingFile {
-    below: Arc<dyn DiskFile>,
-    counts: Arc<Counts>,
-    is_manifest: bool,
-}
-
-impl Counting {
-    fn call(&self) {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
+impl Hook for Counts {
+    fn begin(&self, _call: Call, _path: &Path) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
     }
-}
 
-impl Disk for Counting {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        self.call();
+    fn read(&self, path: &Path, bytes: usize) {
         let is_manifest = path.ends_with("MANIFEST");
-        let below = self.below.open(path, mode)?;
-        Ok(Arc::new(CountingFile { below, counts: Arc::clone(&self.counts), is_manifest }))
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.call();
-        self.below.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.call();
-        self.below.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.call();
-        self.below.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.call();
-        self.below.create_dir_all(dir)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.call();
-        self.below.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
-        self.call();
-        self.below.lock(path)
-    }
-}
-
-impl DiskFile for CountingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64, access: Access) -> io::Result<usize> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        let read = self.below.read_at(buf, offset, access)?;
-        let bytes =
-            if self.is_manifest { &self.counts.manifest_bytes } else { &self.counts.log_bytes };
-        bytes.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64, access: Access) -> io::Result<usize> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        self.below.write_at(bufs, offset, access)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        self.below.sync_data()
-    }
-    fn start_writeback(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.below.start_writeback(offset, len)
-    }
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        self.below.allocate(offset, len)
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        self.below.set_len(len)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.below.len()
-    }
-    fn allocated(&self) -> io::Result<u64> {
-        self.below.allocated()
-    }
-    fn map(&self, len: u64) -> io::Result<Map> {
-        self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        self.below.map(len)
+        let counter = if is_manifest { &self.manifest_bytes } else { &self.log_bytes };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -554,7 +472,7 @@ fn f7_opening_after_a_crash_costs_the_unsealed_log_whatever_is_sealed() {
         let unsealed = unsealed.iter().rev().take(2).cloned().collect::<Vec<_>>();
         let disk = kill(&disk);
         let counts = Arc::new(Counts::default());
-        let counting = Counting { below: shared(&disk), counts: Arc::clone(&counts) };
+        let counting = HookDisk::new(shared(&disk), &counts);
         disk.start_trace();
         let db = DURABLE.open(&(Arc::new(counting) as Arc<dyn Disk>)).unwrap();
         for operation in disk.trace() {

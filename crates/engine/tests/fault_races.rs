@@ -5,14 +5,14 @@
 
 mod faults;
 
-use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
 use engine::disk::faulty::{Call, Fault, FaultyDisk, Outcome, Repeat};
-use engine::disk::{Access, Disk, DiskFile, DiskLock, Map, MemoryDisk, OpenMode};
+use engine::disk::{Access, Disk, MemoryDisk, OpenMode};
 use engine::{Batch, WriteDurability};
+use faults::hook::{Hook, HookDisk};
 use faults::*;
 
 #[test]
@@ -52,12 +52,6 @@ fn a_prepared_segment_takes_no_records_while_an_edit_may_have_removed_it() {
 
 /// Holds syncs back: those of the first segment until a later one arrives, and that one until the
 /// first is done.
-#[derive(Clone, Debug)]
-struct GatedDisk {
-    below: Arc<dyn Disk>,
-    gate: Arc<Gate>,
-}
-
 #[derive(Debug, Default)]
 struct Gate {
     stage: Mutex<Stage>,
@@ -84,8 +78,12 @@ impl Gate {
         let guard = self.stage.lock().unwrap();
         drop(self.changed.wait_while(guard, |now| *now < stage).unwrap());
     }
+}
 
-    fn sync(&self, is_first: bool, sync: impl Fn() -> io::Result<()>) -> io::Result<()> {
+impl Hook for Gate {
+    fn sync(&self, path: &Path, sync: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
+        let is_first = path.ends_with("0000000000000001.seg");
+        let is_later = !is_first && path.extension().is_some_and(|extension| extension == "seg");
         let stage = *self.stage.lock().unwrap();
         if is_first && stage == Stage::Armed {
             self.reach(Stage::FirstWaits);
@@ -94,7 +92,7 @@ impl Gate {
             self.reach(Stage::FirstDone);
             return outcome;
         }
-        if !is_first && stage == Stage::FirstWaits {
+        if is_later && stage == Stage::FirstWaits {
             self.reach(Stage::LaterWaits);
             self.wait_for(Stage::FirstDone);
         }
@@ -102,98 +100,12 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-struct GatedFile {
-    below: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-    is_segment: bool,
-    is_first: bool,
-}
-
-impl Disk for GatedDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        Ok(Arc::new(GatedFile {
-            below: self.below.open(path, mode)?,
-            gate: Arc::clone(&self.gate),
-            is_segment: name.ends_with(".seg"),
-            is_first: name == "0000000000000001.seg",
-        }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.below.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.below.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.below.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.below.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.below.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
-        self.below.lock(path)
-    }
-}
-
-impl DiskFile for GatedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64, access: Access) -> io::Result<usize> {
-        self.below.read_at(buf, offset, access)
-    }
-
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64, access: Access) -> io::Result<usize> {
-        self.below.write_at(bufs, offset, access)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        if self.is_segment {
-            self.gate.sync(self.is_first, || self.below.sync_data())
-        } else {
-            self.below.sync_data()
-        }
-    }
-
-    fn start_writeback(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.below.start_writeback(offset, len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.below.allocate(offset, len)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.below.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.below.len()
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        self.below.allocated()
-    }
-
-    fn map(&self, len: u64) -> io::Result<Map> {
-        self.below.map(len)
-    }
-}
-
 #[test]
 fn a_flush_that_ends_while_a_repair_runs_loses_nothing_that_was_answered() {
     let below = MemoryDisk::new();
     let faulty = FaultyDisk::new(shared(&below));
-    let gated = GatedDisk { below: Arc::new(faulty.clone()), gate: Arc::default() };
-    let disk: Arc<dyn Disk> = Arc::new(gated.clone());
+    let gate = Arc::new(Gate::default());
+    let disk: Arc<dyn Disk> = Arc::new(HookDisk::new(Arc::new(faulty.clone()), &gate));
     let open = BUFFERED.open(&disk).unwrap();
     let documents = open.collection();
     open.database.sync().unwrap();
@@ -201,10 +113,10 @@ fn a_flush_that_ends_while_a_repair_runs_loses_nothing_that_was_answered() {
     for id in &acknowledged {
         put(&documents, *id, 10 * id).unwrap();
     }
-    gated.gate.reach(Stage::Armed);
+    gate.reach(Stage::Armed);
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| open.database.sync());
-        gated.gate.wait_for(Stage::FirstWaits);
+        gate.wait_for(Stage::FirstWaits);
         faulty.inject(Fault {
             calls: vec![Call::Write],
             skip: 0,

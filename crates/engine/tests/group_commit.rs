@@ -36,7 +36,7 @@ impl Bench {
         let disk = GateDisk::new(Arc::new(memory.clone()));
         let clock = Arc::new(WatchedClock::default());
         let options = Options::default()
-            .disk(Arc::new(disk.clone()))
+            .disk(disk.disk())
             .clock(Arc::clone(&clock) as _)
             .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
         let database = Database::open(DB, options).unwrap();
@@ -204,7 +204,7 @@ fn an_update_behind_a_put_in_its_group_builds_on_it() {
             let memory = MemoryDisk::new();
             let disk = GateDisk::new(Arc::new(memory.clone()));
             let options = tiny_on(&memory)
-                .disk(Arc::new(disk.clone()))
+                .disk(disk.disk())
                 .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
             let database = Database::open(DB, options).unwrap();
             let collection = database.collection("c").unwrap();

@@ -1,11 +1,13 @@
 //! A disk that holds up the syncs of files until told otherwise, fails them on demand, and counts.
 
-use std::ffi::OsString;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
-use engine::disk::{Access, Disk, DiskFile, DiskLock, Map, OpenMode};
+use engine::disk::Disk;
+use engine::disk::faulty::Call;
+
+use super::hook::{Hook, HookDisk};
 
 /// The number of an input/output error.
 const EIO: i32 = 5;
@@ -27,7 +29,7 @@ struct Gate {
     changed: Condvar,
 }
 
-/// The disk. Clones are handles of the same gate. Only segment files are held up and counted.
+/// The disk's gate. Clones are handles of the same one. Only segment files are held up and counted.
 #[derive(Clone, Debug)]
 pub(crate) struct GateDisk {
     below: Arc<dyn Disk>,
@@ -37,6 +39,11 @@ pub(crate) struct GateDisk {
 impl GateDisk {
     pub(crate) fn new(below: Arc<dyn Disk>) -> Self {
         Self { below, gate: Arc::default() }
+    }
+
+    /// The disk behind the gate.
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::new(HookDisk::new(Arc::clone(&self.below), &self.gate))
     }
 
     /// From now on syncs wait.
@@ -73,63 +80,22 @@ impl GateDisk {
     }
 }
 
-impl Disk for GateDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let below = self.below.open(path, mode)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with("MANIFEST") {
-            return Ok(below);
+impl Hook for Gate {
+    fn begin(&self, call: Call, path: &Path) {
+        if call == Call::Write && is_segment(path) {
+            self.state.lock().unwrap().writes += 1;
         }
-        Ok(Arc::new(GateFile { below, gate: Arc::clone(&self.gate) }))
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.below.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.below.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.below.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.below.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.below.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
-        self.below.lock(path)
-    }
-}
-
-#[derive(Debug)]
-struct GateFile {
-    below: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl DiskFile for GateFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64, access: Access) -> io::Result<usize> {
-        self.below.read_at(buf, offset, access)
-    }
-
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64, access: Access) -> io::Result<usize> {
-        self.gate.state.lock().unwrap().writes += 1;
-        self.below.write_at(bufs, offset, access)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.gate.state.lock().unwrap();
+    fn sync(&self, path: &Path, sync: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
+        if !is_segment(path) {
+            return sync();
+        }
+        let mut state = self.state.lock().unwrap();
         state.syncs += 1;
         state.waiting += 1;
-        self.gate.changed.notify_all();
-        state = self.gate.changed.wait_while(state, |state| state.closed).unwrap();
+        self.changed.notify_all();
+        state = self.changed.wait_while(state, |state| state.closed).unwrap();
         state.waiting -= 1;
         match state.failing_after {
             Some(0) => {
@@ -140,30 +106,10 @@ impl DiskFile for GateFile {
             None => {}
         }
         drop(state);
-        self.below.sync_data()
+        sync()
     }
+}
 
-    fn start_writeback(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.below.start_writeback(offset, len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.below.allocate(offset, len)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.below.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.below.len()
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        self.below.allocated()
-    }
-
-    fn map(&self, len: u64) -> io::Result<Map> {
-        self.below.map(len)
-    }
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "seg")
 }

@@ -10,6 +10,7 @@
 
 mod clock;
 mod gate;
+mod hook;
 mod random;
 mod threads;
 

@@ -9,6 +9,9 @@
     reason = "test support, of which each file uses a part"
 )]
 
+#[path = "../common/hook.rs"]
+pub mod hook;
+
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};

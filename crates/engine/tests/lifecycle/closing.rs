@@ -63,7 +63,7 @@ fn after_a_close_every_call_on_every_handle_answers_closed() {
 fn a_close_during_another_one_returns_when_the_folder_is_free() {
     let disk = MemoryDisk::new();
     let gate = GateDisk::new(Arc::new(disk.clone()));
-    let options = tiny().durability(Durability::BUFFERED).disk(Arc::new(gate.clone()));
+    let options = tiny().durability(Durability::BUFFERED).disk(gate.disk());
     let database = Database::open(DB, options).unwrap();
     database.collection("things").unwrap().put(1, &json!({ "n": 1 })).unwrap();
     gate.close();
