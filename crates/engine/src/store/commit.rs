@@ -178,18 +178,11 @@ impl Store {
         durable: bool,
         last: Sequence,
     ) -> Result<()> {
-        let run = Arc::clone(&state.active);
-        let offset = run.end();
-        let end = offset + state.buffer.len() as u64;
-        if self.is_durable() && run.zeros.log_to(end) {
-            self.spawn("zero ahead", Self::zero_ahead);
-        }
-        run.attempt(end);
         // Sequences of a failed group are never used again, so that its bytes cannot be taken for
         // later ones.
         let before = std::mem::replace(&mut state.last, last);
-        write_all(&**run.file.disk_file(), run.path(), &state.buffer, offset)?;
-        self.counters.wrote(state.buffer.len() as u64);
+        let (offset, end) = self.append(state)?;
+        let run = Arc::clone(&state.active);
         if durable {
             self.sync_older(state)?;
             run.sync_up_to(end)?;
@@ -214,7 +207,17 @@ impl Store {
     /// Writes a group that is only a mark. It is worth no sync: what it says is true whether or not
     /// it survives.
     fn write_mark(self: &Arc<Self>, state: &mut LogState) -> Result<()> {
-        let run = Arc::clone(&state.active);
+        let (_, end) = self.append(state)?;
+        let run = &state.active;
+        run.publish(end, run.last_sequence());
+        // A mark needs no mark.
+        state.marked = end;
+        Ok(())
+    }
+
+    /// Writes the buffer at the log's end, in one call: where it begins and ends.
+    fn append(self: &Arc<Self>, state: &LogState) -> Result<(u64, u64)> {
+        let run = &state.active;
         let offset = run.end();
         let end = offset + state.buffer.len() as u64;
         if self.is_durable() && run.zeros.log_to(end) {
@@ -223,10 +226,7 @@ impl Store {
         run.attempt(end);
         write_all(&**run.file.disk_file(), run.path(), &state.buffer, offset)?;
         self.counters.wrote(state.buffer.len() as u64);
-        run.publish(end, run.last_sequence());
-        // A mark needs no mark.
-        state.marked = end;
-        Ok(())
+        Ok((offset, end))
     }
 
     /// Syncs the runs before the active one, oldest first.
