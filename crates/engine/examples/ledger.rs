@@ -9,6 +9,7 @@
 //! goes on from the first.
 
 use std::error::Error;
+use std::sync::Mutex;
 
 use engine::{Batch, Collection, Database, Options, WriteDurability};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ struct Account {
     cents: i64,
 }
 
+/// A batch is atomic and has no conditions: what was read must not change before it is written.
+static TRANSFERS: Mutex<()> = Mutex::new(());
+
 fn transfer(
     database: &Database,
     accounts: &Collection,
@@ -26,6 +30,7 @@ fn transfer(
     to: &str,
     cents: i64,
 ) -> Result<(), Box<dyn Error>> {
+    let _alone = TRANSFERS.lock().map_err(|_| "an earlier transfer panicked")?;
     let load = |id: &str| -> Result<Account, Box<dyn Error>> {
         Ok(accounts.get(id)?.ok_or_else(|| format!("no account {id}"))?.decode()?)
     };

@@ -37,8 +37,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused a read, or an operation that is not part of the write path.
-    /// Nothing was changed; the call can be repeated.
+    /// The operating system refused an operation. Of a read nothing was changed, of a write nothing
+    /// is visible (the segment before it could not be sealed); the call can be repeated.
     Io {
         /// What was tried, as a verb: `read`, `open`, `rename`.
         action: &'static str,

@@ -17,8 +17,9 @@ pub enum Durability {
     /// time share one sync.
     Durable,
     /// Once the operating system has the bytes: an answered write survives the process being
-    /// killed, and power loss after the next flush. A flush starts after this long, or after 8 MiB;
-    /// what a power cut takes is the end of what was written, never a piece before it.
+    /// killed, and power loss after the next flush. A flush starts after this long, or after 8 MiB
+    /// (less with a small memory budget); what a power cut takes is the end of what was written,
+    /// never a piece before it.
     Buffered {
         /// How long an answered write waits for its flush: above zero, and at most an hour.
         flush_interval: Duration,
@@ -128,8 +129,12 @@ impl Options {
         self
     }
 
-    /// Bytes of memory that the engine may use for itself (the page cache not counted). At least
-    /// twice `memtable_bytes`, since one memtable fills while another is sealed. Default: 64 MiB.
+    /// Bytes of memory for the engine itself, the page cache not counted: two memtables, since one
+    /// fills while another is sealed, and buffered writes that are not synced yet. At least twice
+    /// `memtable_bytes`. Default: 64 MiB.
+    ///
+    /// Not counted yet: a batch of more than a memtable's records, which gets one of its own size,
+    /// and the fingerprint tables that reads with `pread` keep (5.3 bytes a document).
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = bytes;

@@ -16,9 +16,9 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
         cells.entry(comparable(row)).or_default().entry(&row.store).or_default().push(row);
     }
     let oracle = StoreKind::ORACLE.name();
-    let mut out = String::from(
-        "| workload | clients | store | ops/s, median | min-max | ratio to the oracle | own MiB | \
-         disk MiB |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
+    let mut out = format!(
+        "| workload | clients | store | ops/s, median | min-max | ratio to {oracle} | own MiB | \
+         mapped MiB | disk MiB |\n|---|--:|---|--:|--:|--:|--:|--:|--:|\n",
     );
     for stores in cells.values() {
         for (store, rows) in stores {
@@ -38,12 +38,13 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
                 }
             };
             out += &format!(
-                "| {workload} | {} | {store} | {} | {} - {} | {ratio} | {} | {} |\n",
+                "| {workload} | {} | {store} | {} | {} - {} | {ratio} | {} | {} | {} |\n",
                 first.threads,
                 thousands(median(rates)),
                 thousands(low),
                 thousands(high),
                 mebibytes(median_of(rows, own_memory)),
+                mebibytes(median_of(rows, |row| row.measurement.rss_file_end_bytes)),
                 mebibytes(median_of(rows, |row| row.measurement.disk_bytes)),
             );
         }

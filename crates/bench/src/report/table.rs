@@ -135,11 +135,16 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The lower of the two middle values when their number is even.
+/// The mean of the two middle values, rounded down, when their number is even.
 fn median_u64(values: impl Iterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+    let middle = values.len() / 2;
+    match values.as_slice() {
+        [] => 0,
+        values if values.len().is_multiple_of(2) => values[middle - 1].midpoint(values[middle]),
+        values => values[middle],
+    }
 }
 
 pub(super) fn median_of(rows: &[&Row], figure: fn(&Row) -> u64) -> u64 {
@@ -205,6 +210,7 @@ mod tests {
         assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-12);
         assert!((median(vec![4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-12);
         assert_eq!(median_u64([5, 1, 9].into_iter()), 5);
+        assert_eq!(median_u64([8, 1, 4, 9].into_iter()), 6);
         assert_eq!(median_u64([].into_iter()), 0);
     }
 

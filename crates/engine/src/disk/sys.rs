@@ -6,8 +6,8 @@
 //! 2. A hint or a reservation that the file system does not know succeeds without effect.
 #![expect(unsafe_code, reason = "these system calls have no safe binding in our dependencies")]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("Sediment's disk layer needs Linux; other systems are not supported yet");
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("Sediment needs 64-bit Linux; other systems are not supported yet");
 
 use std::fs::File;
 use std::io::{self, IoSlice};

@@ -17,14 +17,16 @@ use crate::format::{
 use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
 use crate::memtable::{Entry, Index};
-use crate::options::Durability;
+use crate::options::{Durability, Options};
 use crate::sync::{Arc, Ordering};
 
 /// The largest batch, in bytes of log.
 pub(crate) const BATCH_BYTES_MAX: u64 = 256 << 20;
 
-/// Buffered bytes after which a flush starts, whatever the interval.
-const FLUSH_BYTES: u64 = 8 << 20;
+/// Buffered bytes after which a flush starts, whatever the interval: at most, if the memory budget
+/// allows.
+const FLUSH_BYTES_MAX: u64 = 8 << 20;
+const FLUSH_BYTES_MIN: u64 = 256 << 10;
 
 /// A log that has been idle for this long gets a mark of what is synced.
 pub(super) const IDLE_BEFORE_MARK: Duration = Duration::from_millis(100);
@@ -273,17 +275,18 @@ impl Store {
         let bytes = std::mem::take(&mut state.buffer);
         state.tail_bytes += bytes.len() as u64;
         state.tail.push_back(TailChunk { segment: state.active.id(), offset, bytes });
-        if state.tail_bytes > 2 * FLUSH_BYTES {
+        let flush_bytes = flush_bytes(&self.options);
+        if state.tail_bytes > 2 * flush_bytes {
             // The background flush does not keep up: this writer pays. A failure does not concern
             // its group, which is written and kept; the next write begins with a repair.
             self.trim_tail(state);
-            if state.tail_bytes > 2 * FLUSH_BYTES {
+            if state.tail_bytes > 2 * flush_bytes {
                 let synced = self.sync_older(state).and_then(|()| state.active.sync());
                 state.failure = synced.err();
                 self.trim_tail(state);
             }
         }
-        if state.tail_bytes > FLUSH_BYTES && !state.flush_hurried {
+        if state.tail_bytes > flush_bytes && !state.flush_hurried {
             state.flush_hurried = true;
             self.spawn("flush", Self::flush_in_background);
         } else if !state.tail.is_empty()
@@ -301,6 +304,13 @@ impl Store {
             self.spawn_after(IDLE_BEFORE_MARK, "mark", Self::mark_when_idle);
         }
     }
+}
+
+/// Buffered bytes after which a flush starts. Writers wait at twice as many, so that these are kept
+/// within what two memtables leave of the memory budget.
+fn flush_bytes(options: &Options) -> u64 {
+    let left = options.memory_budget.saturating_sub(2 * options.memtable_bytes);
+    (left / 2).clamp(FLUSH_BYTES_MIN, FLUSH_BYTES_MAX)
 }
 
 /// What [`Store::stage`] put into the buffer.
@@ -335,4 +345,24 @@ fn place(
         place_record(&mut buffer[from..to], run.file.incarnation(), offset, sequence);
     }
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unsynced_tail_takes_what_two_memtables_leave_of_the_budget() {
+        const MIB: u64 = 1 << 20;
+        let table = [
+            (64 * MIB, 16 * MIB, 8 * MIB),
+            (12 * MIB, 4 * MIB, 2 * MIB),
+            (8 * MIB, 4 * MIB, FLUSH_BYTES_MIN),
+            (1 << 40, 4 * MIB, 8 * MIB),
+        ];
+        for (budget, memtable, expected) in table {
+            let options = Options::default().memory_budget(budget).memtable_bytes(memtable);
+            assert_eq!(flush_bytes(&options), expected, "{budget} {memtable}");
+        }
+    }
 }

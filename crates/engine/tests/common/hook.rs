@@ -11,7 +11,8 @@ use engine::disk::{Access, Disk, DiskFile, DiskLock, Map, OpenMode};
 
 /// What a test does at the calls of a [`HookDisk`].
 pub(crate) trait Hook: Debug + Send + Sync + 'static {
-    /// A call begins, on this file or folder. Hints and questions (writeback, lengths) are no calls.
+    /// A call begins, on this file or folder. Hints and questions (writeback, lengths) are no
+    /// calls.
     fn begin(&self, _call: Call, _path: &Path) {}
 
     /// So many bytes of a file were read.

@@ -46,7 +46,11 @@ impl Seed {
     /// The seed that the environment asks for.
     pub(crate) fn asked_for() -> Option<u64> {
         let text = std::env::var("SEDIMENT_SEED").ok()?;
-        Some(text.parse().unwrap_or_else(|e| panic!("SEDIMENT_SEED={text}: {e}")))
+        let seed = match text.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => text.parse(),
+        };
+        Some(seed.unwrap_or_else(|e| panic!("SEDIMENT_SEED={text}: {e}")))
     }
 
     pub(crate) fn random(&self) -> Random {
