@@ -27,7 +27,7 @@ use crate::log::{LogReader, Replay, Run, records, replay};
 use crate::manifest::{MANIFEST_NAME, ManifestState, SegmentState, write_all};
 use crate::memtable::{Entry, Index};
 use crate::options::Recovery;
-use crate::segment::{parse_segment_name, segment_path};
+use crate::segment::{Regime, parse_segment_name, segment_path};
 use crate::stats::RecoveryReport;
 use crate::store::{Files, catalogue_change, segment_header, survivors, write_index};
 use crate::sync::Arc;
@@ -384,7 +384,7 @@ impl Copy<'_> {
         if survivors.is_empty() {
             run.file.doom();
         } else {
-            self.edits.push(Edit::Sealed(write_index(&run, &survivors)?));
+            self.edits.push(Edit::Sealed(write_index(&run, &survivors, Regime::Pread)?));
         }
         Ok(())
     }

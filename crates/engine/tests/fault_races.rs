@@ -1,5 +1,5 @@
-//! Failures that meet work in progress: a flush that ends while a repair runs, a prepared segment
-//! that an edit of unknown outcome may have removed, and what a search behind damage reads.
+//! Failures that meet work in progress: flushes, repairs and seals that overlap, handles that outlive
+//! their database, and what a search behind damage reads.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic")]
 
@@ -8,10 +8,14 @@ mod faults;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use engine::disk::faulty::{Call, Fault, FaultyDisk, Outcome, Repeat};
 use engine::disk::{Access, Disk, MemoryDisk, OpenMode};
-use engine::{Batch, WriteDurability};
+use engine::executor::Stepped;
+use engine::{Batch, Database, Options, Reads, WriteDurability};
+use serde_json::json;
+
 use faults::hook::{Hook, HookDisk};
 use faults::*;
 
@@ -164,4 +168,126 @@ fn a_search_behind_damage_reads_the_log_about_once() {
     let windows = file.len().unwrap() >> 20;
     let reads = counting.calls(Call::Read);
     assert!(reads < 3 * windows + 30, "{reads} reads of a file of {windows} windows");
+}
+
+#[test]
+fn an_old_handle_removes_nothing_of_the_database_that_came_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let open = || Database::open(&path, Options::default()).unwrap();
+    // A session without a write leaves an empty segment, which its handles keep.
+    let old = open();
+    old.close().unwrap();
+    std::fs::remove_dir_all(&path).unwrap();
+    let new = open();
+    let documents = new.collection("documents").unwrap();
+    documents.put(1, &document(10)).unwrap();
+    drop(old);
+    drop(documents);
+    new.close().unwrap();
+    drop(new);
+    let again = open();
+    assert!(again.collection("documents").unwrap().get(1).unwrap().is_some());
+}
+
+#[test]
+fn a_seal_that_a_full_disk_stops_leaves_the_records_readable_without_a_map() {
+    // Logs that end at different places of a page.
+    for length in 0..24 {
+        let below = MemoryDisk::new();
+        let faulty = FaultyDisk::new(shared(&below));
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let stepped = Arc::new(Stepped::new(Arc::default()));
+        let options = Options::default()
+            .disk(disk)
+            .executor(stepped.clone())
+            .memtable_bytes(64 << 10)
+            .reads(Reads::Pread);
+        let database = Database::open("/db", options).unwrap();
+        let documents = database.collection("documents").unwrap();
+        documents.put(0, &json!({ "v": "x".repeat(170 * length) })).unwrap();
+        let mut count = 1;
+        while database.stats().rolls == 0 {
+            documents.put(count, &document(count)).unwrap();
+            count += 1;
+        }
+        faulty.set_free_space(Some(0));
+        stepped.run_until_idle();
+        assert_eq!(database.stats().seals, 0, "the disk is full");
+        for id in 0..count {
+            assert!(documents.get(id).unwrap().is_some(), "{length}: {id}");
+        }
+        assert!(documents.scan(..).unwrap().all(|row| row.is_ok()));
+    }
+}
+
+#[test]
+fn a_damaged_document_in_an_unsealed_segment_is_reported_and_stops_no_write() {
+    let below = MemoryDisk::new();
+    let open = DURABLE.open_memory(&below).unwrap();
+    let documents = open.collection();
+    put(&documents, 1, 10).unwrap();
+    let segment = log_segment(&below);
+    let record = records(&read(&below, &segment)).into_iter().rfind(|r| r.kind == PUT).unwrap();
+    flip(&below, &segment, record.end() - 2, 3);
+    let error = documents.get(1).unwrap_err();
+    assert_eq!(corrupt_file(&error), segment);
+    for id in 2..3000 {
+        put(&documents, id, 10 * id).unwrap();
+        if id % 100 == 0 {
+            open.step();
+        }
+    }
+    assert!(open.database.stats().seals >= 2);
+    assert_eq!(corrupt_file(&documents.get(1).unwrap_err()), segment, "after the seal too");
+    assert!(documents.get(2).unwrap().is_some());
+}
+
+#[test]
+fn a_flush_that_failed_is_tried_again_though_nothing_is_written() {
+    let below = MemoryDisk::new();
+    let faulty = FaultyDisk::new(shared(&below));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let open = BUFFERED.open(&disk).unwrap();
+    let documents = open.collection();
+    open.step();
+    put(&documents, 1, 10).unwrap();
+    // The sync fails, and so does the repair.
+    faulty.fail_from(&[Call::SyncData, Call::Open], 0, libc::EIO);
+    open.pass(Duration::from_millis(300));
+    assert!(!BUFFERED.open_memory(&power_cut(&below)).unwrap().rows().contains_key(&1));
+    faulty.heal();
+    open.pass(Duration::from_millis(300));
+    assert_eq!(BUFFERED.open_memory(&power_cut(&below)).unwrap().rows(), expected([1]));
+}
+
+#[test]
+fn a_repair_of_an_empty_segment_keeps_the_chain_to_the_one_before() {
+    let below = MemoryDisk::new();
+    let faulty = FaultyDisk::new(shared(&below));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let setup = Setup { segment_bytes: 1 << 20, ..DURABLE };
+    let open = setup.open(&disk).unwrap();
+    let documents = open.collection();
+    let mut id = 0;
+    while open.database.stats().rolls == 0 {
+        id += 1;
+        // No step: the segment that is left stays frozen.
+        if open.database.stats().memtable_records == 1024 {
+            // The header's write passes, that of the first group fails.
+            faulty.fail_once(&[Call::Write], 2, libc::EIO);
+        }
+        drop(put(&documents, id, 10 * id));
+    }
+    let frozen = segments(&below).into_iter().next().unwrap();
+    for id in id + 1..id + 10 {
+        put(&documents, id, 10 * id).unwrap();
+    }
+    assert_eq!(open.database.stats().repairs, 1);
+    assert_eq!(open.database.stats().segments_sealed, 0, "the first segment is still unsealed");
+    let killed = kill(&below);
+    let last = records(&read(&killed, &frozen)).into_iter().rfind(|r| r.kind == PUT).unwrap();
+    flip(&killed, &frozen, last.end() - 2, 1);
+    let error = setup.open_memory(&killed).unwrap_err();
+    assert_eq!(corrupt_file(&error), frozen, "{error}");
 }

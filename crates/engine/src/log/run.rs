@@ -23,13 +23,21 @@ use crate::scan::Cursor;
 use crate::segment::{Record, Regime, SegmentFile};
 use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering};
 
+/// A catalogue record of a run's log.
+#[derive(Clone, Debug)]
+pub(crate) struct CatalogueRecord {
+    pub(crate) offset: u64,
+    pub(crate) sequence: Sequence,
+    pub(crate) change: CatalogueChange,
+}
+
 /// An unsealed segment: the active one, or a frozen one on its way to be sealed.
 pub(crate) struct Run {
     pub(crate) file: Arc<SegmentFile>,
     pub(crate) memtable: Memtable,
     pub(crate) zeros: Arc<ZeroFill>,
     /// What the log's catalogue records say, with their offsets.
-    pub(crate) catalogue: Mutex<Vec<(u64, CatalogueChange)>>,
+    pub(crate) catalogue: Mutex<Vec<CatalogueRecord>>,
     end: AtomicU64,
     synced: AtomicU64,
     /// The end of everything that was ever written or tried here.
@@ -92,7 +100,10 @@ impl Run {
             memtable.insert(Key::new(collection, id), entry, &*self.file)?;
             last = last.max(entry.sequence);
         }
-        let catalogue = self.catalogue.lock().iter().filter(|(at, _)| *at < end).cloned().collect();
+        let catalogue = self.catalogue.lock();
+        let catalogue: Vec<_> =
+            catalogue.iter().filter(|record| record.offset < end).cloned().collect();
+        let last = catalogue.iter().map(|record| record.sequence).fold(last, Sequence::max);
         Ok(Self {
             file: Arc::clone(&self.file),
             memtable,
@@ -215,12 +226,28 @@ impl Run {
     }
 
     fn read(&self, entry: Entry, regime: Regime) -> Result<Record> {
-        self.file.read(entry.offset, self.file.capacity(), regime)
+        self.file.read(entry.offset, self.readable(), regime)
     }
 
-    /// Fails with `Corrupt` when the record of an entry does not verify any more.
-    pub(crate) fn verify(&self, entry: Entry) -> Result<()> {
-        self.read(entry, Regime::Mapped).map(drop)
+    /// Behind everything that was written; the file may be cut there.
+    fn readable(&self) -> u64 {
+        self.attempted().min(self.file.capacity())
+    }
+
+    /// Fails with `Corrupt` when an entry's record is damaged so that its id may be another one. Of
+    /// damage to its document alone, readers are told.
+    pub(crate) fn check_id(
+        &self,
+        collection: CollectionId,
+        entry: Entry,
+        regime: Regime,
+    ) -> Result<()> {
+        let Err(damage) = self.read(entry, regime) else { return Ok(()) };
+        // The memtable remembers a part of the hash and the id's first bytes: a damaged id does not
+        // lead back to the entry.
+        let key = Key::new(collection, self.file.id_at(entry.offset));
+        let found = self.memtable.get(key, entry.sequence, &*self.file);
+        if found == Some(entry) { Ok(()) } else { Err(damage) }
     }
 
     /// The sequence of the newest record of a key.
@@ -296,7 +323,7 @@ impl RunCursor {
                 file.prefetch(memtable.entry(next).1.offset);
             }
         }
-        file.read_into(&mut self.record, entry.offset, file.capacity(), self.regime)
+        file.read_into(&mut self.record, entry.offset, self.run.readable(), self.regime)
     }
 }
 

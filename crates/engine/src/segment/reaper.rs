@@ -29,10 +29,15 @@ impl Remains {
     pub(super) fn hand_over(self, reaper: &Weak<Reaper>) {
         match reaper.upgrade() {
             Some(reaper) => reaper.take(self),
-            // Nobody is left to hear of a failure; the next open removes files that no manifest
-            // names.
-            None => drop(self.release()),
+            None => self.release_without_name(),
         }
+    }
+
+    /// Closes and unmaps, and leaves the name: without the database's lock the folder may be another
+    /// database's by now. The next open removes files that no manifest names.
+    fn release_without_name(self) {
+        drop(self.map);
+        drop(self.file);
     }
 
     fn release(self) -> Result<(), Error> {
@@ -75,15 +80,15 @@ impl Reaper {
     }
 
     fn take(&self, remains: Remains) {
-        if self.is_retired.load(Ordering::Acquire) {
-            self.release(remains);
+        let mut queue = self.queue.lock();
+        if self.is_retired.load(Ordering::Relaxed) {
+            drop(queue);
+            remains.release_without_name();
             return;
         }
-        let was_empty = {
-            let mut queue = self.queue.lock();
-            queue.push(remains);
-            queue.len() == 1
-        };
+        queue.push(remains);
+        let was_empty = queue.len() == 1;
+        drop(queue);
         if was_empty && let Some(notify) = self.notify.get() {
             notify();
         }
@@ -92,25 +97,28 @@ impl Reaper {
     /// Closes, unmaps and unlinks what is queued. Blocks for as long as that takes; the number of
     /// files.
     pub(crate) fn reap(&self) -> usize {
-        let queue = std::mem::take(&mut *self.queue.lock());
-        let count = queue.len();
-        for remains in queue {
-            self.release(remains);
+        self.release(std::mem::take(&mut *self.queue.lock()))
+    }
+
+    /// The database is about to give its lock up: releases what is queued. What comes later keeps
+    /// its name.
+    pub(crate) fn retire(&self) {
+        let queued = {
+            let mut queue = self.queue.lock();
+            self.is_retired.store(true, Ordering::Relaxed);
+            std::mem::take(&mut *queue)
+        };
+        self.release(queued);
+    }
+
+    fn release(&self, queued: Vec<Remains>) -> usize {
+        let count = queued.len();
+        for remains in queued {
+            if let Err(e) = remains.release() {
+                self.failures.lock().push(e);
+            }
         }
         count
-    }
-
-    fn release(&self, remains: Remains) {
-        if let Err(e) = remains.release() {
-            self.failures.lock().push(e);
-        }
-    }
-
-    /// No background work will come any more: releases what is queued, and from now on what comes
-    /// where it comes from.
-    pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
-        self.reap();
     }
 
     /// The failures since the last call. The files stay behind until the next open removes them.

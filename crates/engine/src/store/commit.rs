@@ -14,7 +14,7 @@ use crate::format::{
     CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record,
     record_len,
 };
-use crate::log::{Committed, Condition, Member, Outcome, Request, records};
+use crate::log::{CatalogueRecord, Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
 use crate::memtable::{Entry, Index};
 use crate::options::{Durability, Options};
@@ -79,8 +79,11 @@ impl Store {
         members: &mut [Member],
     ) -> Result<usize> {
         self.ensure_writable(state)?;
+        let marked = state.marked;
         let group = self.stage(state, members)?;
         if group.decided == 0 {
+            // The mark that was staged goes with the buffer.
+            state.marked = marked;
             let request = &members[0].request;
             self.roll(state, request.bytes.len() as u64, request.count as usize)?;
             return self.commit_some(state, members);
@@ -261,7 +264,8 @@ impl Store {
                     let change = catalogue_change(header.collection, header.sequence, id, action);
                     if let Some(change) = change {
                         self.catalogue.apply(&change);
-                        run.catalogue.lock().push((offset, change));
+                        let sequence = header.sequence;
+                        run.catalogue.lock().push(CatalogueRecord { offset, sequence, change });
                     }
                 }
                 _ => {}
@@ -289,8 +293,15 @@ impl Store {
         if state.tail_bytes > flush_bytes && !state.flush_hurried {
             state.flush_hurried = true;
             self.spawn("flush", Self::flush_in_background);
-        } else if !state.tail.is_empty()
-            && !state.flush_scheduled
+        } else if !state.tail.is_empty() {
+            self.schedule_flush(state);
+        }
+    }
+
+    /// Has a flush come when its interval is over.
+    pub(super) fn schedule_flush(self: &Arc<Self>, state: &mut LogState) {
+        if !state.flush_scheduled
+            && !state.closed
             && let Durability::Buffered { flush_interval } = self.options.durability
         {
             state.flush_scheduled = true;
@@ -298,7 +309,7 @@ impl Store {
         }
     }
 
-    fn schedule_mark(self: &Arc<Self>, state: &mut LogState) {
+    pub(super) fn schedule_mark(self: &Arc<Self>, state: &mut LogState) {
         if !state.mark_scheduled {
             state.mark_scheduled = true;
             self.spawn_after(IDLE_BEFORE_MARK, "mark", Self::mark_when_idle);

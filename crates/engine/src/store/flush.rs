@@ -81,12 +81,12 @@ impl Store {
         }
         // A failure stays in the log's state: the next write repairs, or reports it.
         let outcome = self.flush();
-        if outcome.is_ok() {
-            let mut state = self.log.lock();
-            if state.active.synced() > state.marked && !state.mark_scheduled {
-                state.mark_scheduled = true;
-                self.spawn_after(IDLE_BEFORE_MARK, "mark", Self::mark_when_idle);
-            }
+        let mut state = self.log.lock();
+        if outcome.is_err() {
+            // What was answered still waits, and perhaps no write will come.
+            self.schedule_flush(&mut state);
+        } else if state.active.synced() > state.marked {
+            self.schedule_mark(&mut state);
         }
     }
 

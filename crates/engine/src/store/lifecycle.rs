@@ -261,6 +261,11 @@ impl Store {
         // Only then: a manifest must not name a file that is missing.
         self.manifest.lock().append(&edits)?;
         unused.into_iter().for_each(|run| run.file.doom());
+        // Handles that are still held keep the last segment open; its name goes while the folder is
+        // locked. If that fails, the next open tries again.
+        if !self.manifest.lock().state().segments.contains_key(&active.id()) {
+            drop(self.files.disk.remove(active.path()));
+        }
         Ok(())
     }
 }

@@ -9,9 +9,10 @@ use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk, Version};
 use crate::error::{Error, Result};
 use crate::format::{
-    Edit, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, place_record, unplace_record,
+    Edit, Key, Kind, LOG_START, RECORD_HEADER_BYTES, SegmentId, Sequence, place_record,
+    unplace_record,
 };
-use crate::log::{Run, records};
+use crate::log::{CatalogueRecord, Run, records};
 use crate::manifest::write_all;
 use crate::memtable::{Entry, Index};
 use crate::sync::Arc;
@@ -35,8 +36,14 @@ impl Store {
         // Read once: a sync that is still under way may raise it, and the new segment's header, the
         // copied tail, the manifest and the cut must agree to the byte.
         let end = broken.synced().min(broken.end());
-        let new = self.copy_tail(state, &broken, end)?;
         let broken_is_empty = end <= LOG_START;
+        // The run that the new segment goes on from: the last one that remains, so that the chain
+        // tells if that lost its end.
+        let follows = match runs.last() {
+            Some(before) if broken_is_empty => (before.id(), before.end()),
+            _ => (broken.id(), end),
+        };
+        let new = self.copy_tail(state, &broken, end, follows)?;
         let mut edits = vec![
             Edit::Created { segment: new.id(), incarnation: new.file.incarnation() },
             Edit::Ended { segment: broken.id(), end },
@@ -84,12 +91,22 @@ impl Store {
 
     /// A new segment that follows `broken` at `end` and holds the answered groups behind it,
     /// synced.
-    fn copy_tail(&self, state: &LogState, broken: &Run, end: u64) -> Result<Run> {
+    fn copy_tail(
+        &self,
+        state: &LogState,
+        broken: &Run,
+        end: u64,
+        follows: (SegmentId, u64),
+    ) -> Result<Run> {
         let chunks = || behind(state, broken, end);
         let records_max = chunks().map(|chunk| records(&chunk.bytes).count()).sum();
-        let id = self.manifest.lock().next_segment();
+        let id = self.next_segment_id()?;
         let run = self.create_run(id, state.tail_bytes, records_max)?;
-        match self.fill(state, broken, end, &run) {
+        let first = self.copied_from(state, broken, end);
+        let filled = self
+            .write_header(&run, first, follows)
+            .and_then(|()| self.fill(state, broken, end, &run));
+        match filled {
             Ok(()) => Ok(run),
             Err(e) => {
                 // No edit has named it yet.
@@ -99,12 +116,16 @@ impl Store {
         }
     }
 
-    /// Writes the header, and the answered groups behind `broken`'s end, and syncs both.
-    fn fill(&self, state: &LogState, broken: &Run, broken_end: u64, run: &Run) -> Result<()> {
-        // A lower bound: sequences of the failed group are skipped, not reused.
-        let first = Sequence(broken.last_sequence().0.min(state.last.0));
-        self.write_header(run, first, (broken.id(), broken_end))?;
+    /// The lowest sequence that is copied, or that the next write may get.
+    fn copied_from(&self, state: &LogState, broken: &Run, end: u64) -> Sequence {
+        let first = behind(state, broken, end)
+            .flat_map(|chunk| records(&chunk.bytes))
+            .find(|(_, header)| header.is_counted());
+        first.map_or_else(|| state.last.next(), |(_, header)| header.sequence)
+    }
 
+    /// Writes the answered groups behind `broken`'s end, and syncs the file.
+    fn fill(&self, state: &LogState, broken: &Run, broken_end: u64, run: &Run) -> Result<()> {
         let mut bytes = Vec::with_capacity(usize::try_from(state.tail_bytes).unwrap_or(0));
         for chunk in behind(state, broken, broken_end) {
             let incarnation = self.incarnation_of(chunk.segment)?;
@@ -124,7 +145,8 @@ impl Store {
         run.attempt(end);
         write_all(&**run.file.disk_file(), run.path(), &bytes, LOG_START)?;
         self.counters.wrote(bytes.len() as u64);
-        let mut last = first;
+        // Sequences of the failed group are skipped, not reused.
+        let mut last = Sequence(broken.last_sequence().0.min(state.last.0));
         for (at, header) in records(&bytes) {
             let id = &bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
             let offset = LOG_START + at as u64;
@@ -132,7 +154,9 @@ impl Store {
             if header.kind == Kind::Catalogue {
                 let action = &bytes[at + header.document_start()..at + header.used_len()];
                 let change = catalogue_change(header.collection, header.sequence, id, action);
-                run.catalogue.lock().extend(change.map(|change| (offset, change)));
+                let sequence = header.sequence;
+                let record = change.map(|change| CatalogueRecord { offset, sequence, change });
+                run.catalogue.lock().extend(record);
             } else if header.is_counted() {
                 let entry = Entry { offset, sequence: header.sequence, kind: header.kind };
                 let key = Key::new(header.collection, id);
@@ -145,7 +169,7 @@ impl Store {
         run.sync_index()
     }
 
-    fn incarnation_of(&self, segment: crate::format::SegmentId) -> Result<u64> {
+    fn incarnation_of(&self, segment: SegmentId) -> Result<u64> {
         let version = self.version.load();
         std::iter::once(&version.active)
             .chain(&version.frozen)

@@ -58,8 +58,16 @@ impl Store {
         self.files.create_run(id, log_bytes.max(self.options.segment_bytes), records)
     }
 
+    /// The id of a segment to be made. Fails before anything is made while the manifest cannot be
+    /// written: each attempt would leave a file that may have been named.
+    pub(super) fn next_segment_id(&self) -> Result<SegmentId> {
+        let mut manifest = self.manifest.lock();
+        manifest.ensure_whole()?;
+        Ok(manifest.next_segment())
+    }
+
     fn prepare(&self, log_bytes: u64, records: usize, unfit: Option<&Run>) -> Result<Prepared> {
-        let id = self.manifest.lock().next_segment();
+        let id = self.next_segment_id()?;
         let run = self.create_run(id, log_bytes, records)?;
         let mut edits = vec![Edit::Created { segment: id, incarnation: run.file.incarnation() }];
         edits.extend(unfit.map(|unfit| Edit::Removed { segment: unfit.id() }));

@@ -6,7 +6,7 @@ use crate::format::{CollectionId, Edit, Key, SealedMeta, Sequence};
 use crate::log::Run;
 use crate::memtable::Entry;
 use crate::memtable::Index;
-use crate::segment::{IndexEntry, build_index};
+use crate::segment::{IndexEntry, Regime, build_index};
 use crate::sync::{Arc, MutexGuard};
 
 const PAGE_BYTES: u64 = 4096;
@@ -29,12 +29,14 @@ impl Store {
     /// Writes the run's index behind everything ever tried in its file, syncs, names the segment in
     /// the manifest, and swaps it in.
     pub(super) fn seal(&self, run: &Arc<Run>, _sealing: &MutexGuard<'_, ()>) -> Result<()> {
+        // First: while the manifest cannot be written, each attempt would leave an index behind.
+        self.manifest.lock().ensure_whole()?;
         let survivors = survivors(run, &self.snapshots.list());
         let mut edits: Vec<Edit> = run
             .catalogue
             .lock()
             .iter()
-            .map(|(_, change)| Edit::Catalogue(change.clone()))
+            .map(|record| Edit::Catalogue(record.change.clone()))
             .collect();
         edits.push(Edit::Next {
             segment: run.id(),
@@ -47,7 +49,7 @@ impl Store {
             edits.push(Edit::Removed { segment: run.id() });
             None
         } else {
-            let meta = write_index(run, &survivors)?;
+            let meta = write_index(run, &survivors, self.governor.regime())?;
             self.counters.wrote(meta.file_bytes() - meta.index_offset);
             edits.push(Edit::Sealed(meta.clone()));
             Some(self.files.sealed(meta, Some(&run.file)))
@@ -68,11 +70,15 @@ impl Store {
 }
 
 /// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is
-/// indexed is verified first: an id that was damaged since it was written must not enter an index
-/// that verifies.
-pub(crate) fn write_index(run: &Run, survivors: &[(CollectionId, Entry)]) -> Result<SealedMeta> {
-    for (_, entry) in survivors {
-        run.verify(*entry)?;
+/// indexed is read first: an id that was damaged since it was written must not enter an index that
+/// verifies.
+pub(crate) fn write_index(
+    run: &Run,
+    survivors: &[(CollectionId, Entry)],
+    regime: Regime,
+) -> Result<SealedMeta> {
+    for (collection, entry) in survivors {
+        run.check_id(*collection, *entry, regime)?;
     }
     let index_offset = run.end().max(run.attempted()).next_multiple_of(PAGE_BYTES);
     let file = run.file.disk_file();

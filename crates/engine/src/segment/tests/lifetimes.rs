@@ -124,7 +124,8 @@ fn a_document_outlives_its_database() {
     drop(reaper);
     assert!(written.is(&record));
     drop(record);
-    assert!(!segment_path(folder.path(), ID).exists(), "released where the last reader went");
+    // The folder may be another database's by now: the name is left to the next open.
+    assert!(segment_path(folder.path(), ID).exists());
 }
 
 #[test]
