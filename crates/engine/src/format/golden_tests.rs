@@ -65,6 +65,85 @@ fn a_tombstone_has_no_document() {
 }
 
 #[test]
+fn marks_catalogue_records_and_batch_records_have_their_documented_contents() {
+    let place = |kind, collection, id: &[u8], document: &[u8]| {
+        let mut record = Vec::new();
+        append_record(&mut record, kind, CollectionId(collection), id, document);
+        place_record(&mut record, INCARNATION, 4096, Sequence(9));
+        record
+    };
+    let mark = place(Kind::Mark, 0, b"", &4136_u64.to_le_bytes());
+    let expected = "aa0e05bc 07 00 0000 08000000 00000000 0900000000000000 ba5bc508
+                    2810000000000000 00000000";
+    assert_eq!(mark, bytes(expected));
+    let created = place(Kind::Catalogue, 5, b"ab", &[1]);
+    let expected = "c66c9680 08 00 0200 01000000 05000000 0900000000000000 7e464975 6162 01 00";
+    assert_eq!(created, bytes(expected));
+    let batch = place(Kind::Batch, 0, b"", &bytes("02000000 5000000000000000"));
+    let expected = "4a09cc71 09 00 0000 0c000000 00000000 0900000000000000 6a687fa6
+                    02000000 5000000000000000";
+    assert_eq!(batch, bytes(expected));
+}
+
+#[test]
+fn a_manifest_is_a_header_and_records_of_edits() {
+    let mut database_id = [0; 16];
+    database_id.iter_mut().zip(0..).for_each(|(byte, n)| *byte = n);
+    let header = ManifestHeader { database_id, incarnation: INCARNATION };
+    let expected = bytes(
+        "5345444d414e4946 0100 0000 00000000 00000000 00000000 000102030405060708090a0b0c0d0e0f
+         8877665544332211 000000000000000000000000 7f566fb2",
+    );
+    assert_eq!(header.encode()[..], expected);
+    assert_eq!(ManifestHeader::decode(&expected), Ok(header));
+
+    let (segment, collection) = (SegmentId(3), CollectionId(5));
+    let name = "ab".to_owned();
+    let edits = [
+        Edit::Created { segment, incarnation: 7 },
+        Edit::Ended { segment, end: 8192 },
+        Edit::Removed { segment: SegmentId(2) },
+        Edit::Catalogue(CatalogueChange::Create { collection, name }),
+        Edit::Catalogue(CatalogueChange::Drop { collection, at: Sequence(9) }),
+        Edit::Next { segment: SegmentId(4), collection: CollectionId(6), sequence: Sequence(10) },
+        Edit::Closed,
+    ];
+    let expected = bytes(
+        "57000000 3b844da7
+         01 0300000000000000 0700000000000000
+         03 0300000000000000 0020000000000000
+         04 0200000000000000
+         05 05000000 0200 6162
+         06 05000000 0900000000000000
+         07 0400000000000000 06000000 0a00000000000000
+         08 00",
+    );
+    assert_eq!(encode_edits(&edits, INCARNATION, 64), expected);
+    let (decoded, len) = decode_edits(&expected, INCARNATION, 64).unwrap().unwrap();
+    assert_eq!((decoded.as_slice(), len), (edits.as_slice(), 96));
+    assert!(decode_edits(&expected, INCARNATION, 72).is_none(), "another place");
+    assert!(decode_edits(&expected, INCARNATION + 1, 64).is_none(), "another manifest");
+
+    let mut sealed = Vec::new();
+    meta().encode(&mut sealed);
+    let record = encode_edits(&[Edit::Sealed(meta())], INCARNATION, 64);
+    assert_eq!(record[8], 2);
+    assert_eq!(record[9..9 + sealed.len()], sealed);
+}
+
+#[test]
+fn an_edit_that_is_not_known_needs_a_newer_version() {
+    let mut record = encode_edits(&[Edit::Closed], INCARNATION, 64);
+    record[8] = 200;
+    let mut hasher = crc32fast::Hasher::new_with_initial(1);
+    hasher.update(&[200]);
+    let check = hasher.finalize() ^ mix(INCARNATION, 64, !2);
+    record[4..8].copy_from_slice(&check.to_le_bytes());
+    let decoded = decode_edits(&record, INCARNATION, 64).unwrap();
+    assert_eq!(decoded, Err(ManifestFault::Newer("manifest edit 200".to_owned())));
+}
+
+#[test]
 fn a_record_verifies_only_in_its_file_at_its_place_with_its_sequence() {
     let mut record = Vec::new();
     append_record(&mut record, Kind::Put, CollectionId(5), b"id", b"document");

@@ -196,3 +196,12 @@ fn the_end_of_a_prefix_carries_over_full_bytes() {
     assert_eq!(end(b"\x30\x01\xFF").unwrap().as_ref(), b"\x30\x02");
     assert_eq!(end(b"\xFF\xFF"), None);
 }
+
+#[test]
+fn ids_have_their_documented_bytes() {
+    let encoded = |id: Id<'_>| id.encode().unwrap().as_bytes().to_vec();
+    assert_eq!(encoded(Id::from(0_i64)), [0x10, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(encoded(Id::from(-2_i64)), [0x10, 0x7F, 255, 255, 255, 255, 255, 255, 254]);
+    assert_eq!(encoded(Id::from("aé")), [0x20, b'a', 0xC3, 0xA9]);
+    assert_eq!(encoded(Id::from(&[1_u8, 2])), [0x30, 1, 2]);
+}
