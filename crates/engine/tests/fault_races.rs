@@ -1,5 +1,5 @@
-//! Failures that meet work in progress: flushes, repairs and seals that overlap, handles that outlive
-//! their database, and what a search behind damage reads.
+//! Failures that meet work in progress: flushes, repairs and seals that overlap, handles that
+//! outlive their database, and what a search behind damage reads.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic")]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use engine::disk::faulty::{Call, Fault, FaultyDisk, Outcome, Repeat};
 use engine::disk::{Access, Disk, MemoryDisk, OpenMode};
 use engine::executor::Stepped;
-use engine::{Batch, Database, Options, Reads, WriteDurability};
+use engine::{Batch, Database, Error, Options, Reads, WriteDurability};
 use serde_json::json;
 
 use faults::hook::{Hook, HookDisk};
@@ -290,4 +290,24 @@ fn a_repair_of_an_empty_segment_keeps_the_chain_to_the_one_before() {
     flip(&killed, &frozen, last.end() - 2, 1);
     let error = setup.open_memory(&killed).unwrap_err();
     assert_eq!(corrupt_file(&error), frozen, "{error}");
+}
+
+#[test]
+fn a_repair_does_not_take_a_damaged_id_for_the_true_one() {
+    let below = MemoryDisk::new();
+    let faulty = FaultyDisk::new(shared(&below));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let open = DURABLE.open(&disk).unwrap();
+    let documents = open.collection();
+    put(&documents, 1, 10).unwrap();
+    let segment = log_segment(&below);
+    let record = records(&read(&below, &segment)).into_iter().rfind(|r| r.kind == PUT).unwrap();
+    // The last byte of the id: 1 becomes 3.
+    flip(&below, &segment, record.offset + 28 + 8, 1);
+    faulty.fail_once(&[Call::Write], 0, libc::EIO);
+    put(&documents, 2, 20).unwrap_err();
+    let error = put(&documents, 4, 40).unwrap_err();
+    assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
+    assert_eq!(corrupt_file(&documents.get(1).unwrap_err()), segment);
+    assert!(documents.get(3).unwrap().is_none());
 }

@@ -18,7 +18,7 @@ use crate::format::{
     SegmentId, Sequence,
 };
 use crate::log::ZeroFill;
-use crate::memtable::{Entry, Full, Ids, Index, Memtable, NodeRef};
+use crate::memtable::{Entry, Ids, Index, Memtable, NodeRef};
 use crate::scan::Cursor;
 use crate::segment::{Record, Regime, SegmentFile};
 use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering};
@@ -84,7 +84,7 @@ impl Run {
 
     /// The same segment, cut at an end up to which it is synced: what a failed write or sync leaves
     /// of it.
-    pub(crate) fn cut(&self, end: u64) -> Result<Self, Full> {
+    pub(crate) fn cut(&self, end: u64, regime: Regime) -> Result<Self> {
         let memtable = Memtable::with_capacity(self.memtable.capacity());
         let mut last = Sequence(0);
         let mut entries = Vec::new();
@@ -96,8 +96,12 @@ impl Run {
         // The memtable takes the versions of an id in rising order.
         entries.sort_unstable_by_key(|(_, entry)| entry.sequence);
         for (collection, entry) in entries {
-            let id = self.file.id_at(entry.offset);
-            memtable.insert(Key::new(collection, id), entry, &*self.file)?;
+            // The new memtable will believe what it is told: this one still knows better.
+            self.check_id(collection, entry, regime)?;
+            let key = Key::new(collection, self.file.id_at(entry.offset));
+            memtable.insert(key, entry, &*self.file).map_err(|_| Error::Background {
+                what: "a memtable's copy is larger than the memtable".to_owned(),
+            })?;
             last = last.max(entry.sequence);
         }
         let catalogue = self.catalogue.lock();

@@ -33,8 +33,8 @@ impl Remains {
         }
     }
 
-    /// Closes and unmaps, and leaves the name: without the database's lock the folder may be another
-    /// database's by now. The next open removes files that no manifest names.
+    /// Closes and unmaps, and leaves the name: without the database's lock the folder may be
+    /// another database's by now. The next open removes files that no manifest names.
     fn release_without_name(self) {
         drop(self.map);
         drop(self.file);
@@ -97,7 +97,9 @@ impl Reaper {
     /// Closes, unmaps and unlinks what is queued. Blocks for as long as that takes; the number of
     /// files.
     pub(crate) fn reap(&self) -> usize {
-        self.release(std::mem::take(&mut *self.queue.lock()))
+        // The lock is free before the work begins: whoever drops a document may want it.
+        let queued = std::mem::take(&mut *self.queue.lock());
+        self.release(queued)
     }
 
     /// The database is about to give its lock up: releases what is queued. What comes later keeps

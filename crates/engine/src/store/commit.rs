@@ -293,19 +293,21 @@ impl Store {
         if state.tail_bytes > flush_bytes && !state.flush_hurried {
             state.flush_hurried = true;
             self.spawn("flush", Self::flush_in_background);
-        } else if !state.tail.is_empty() {
-            self.schedule_flush(state);
+        } else if state.tail.is_empty() {
+            self.schedule_mark(state);
+        } else {
+            self.schedule_flush(state, Duration::ZERO);
         }
     }
 
-    /// Has a flush come when its interval is over.
-    pub(super) fn schedule_flush(self: &Arc<Self>, state: &mut LogState) {
+    /// Has a flush come when its interval is over, or this much time if that is longer.
+    pub(super) fn schedule_flush(self: &Arc<Self>, state: &mut LogState, at_least: Duration) {
         if !state.flush_scheduled
             && !state.closed
             && let Durability::Buffered { flush_interval } = self.options.durability
         {
             state.flush_scheduled = true;
-            self.spawn_after(flush_interval, "flush", Self::flush_at_interval);
+            self.spawn_after(flush_interval.max(at_least), "flush", Self::flush_at_interval);
         }
     }
 

@@ -11,6 +11,10 @@ use crate::sync::{Arc, Ordering};
 
 const ZEROS: &[u8] = &[0; 64 << 10];
 
+/// A flush that failed is tried again after its interval, and not sooner than this: each try
+/// repairs.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
 impl Store {
     /// Makes every answered write durable.
     pub(crate) fn sync(self: &Arc<Self>) -> Result<()> {
@@ -84,7 +88,7 @@ impl Store {
         let mut state = self.log.lock();
         if outcome.is_err() {
             // What was answered still waits, and perhaps no write will come.
-            self.schedule_flush(&mut state);
+            self.schedule_flush(&mut state, RETRY_AFTER);
         } else if state.active.synced() > state.marked {
             self.schedule_mark(&mut state);
         }

@@ -43,6 +43,8 @@ impl Store {
             Some(before) if broken_is_empty => (before.id(), before.end()),
             _ => (broken.id(), end),
         };
+        // Before anything is made that a failure would leave behind.
+        let cut = broken.cut(end, self.governor.regime())?;
         let new = self.copy_tail(state, &broken, end, follows)?;
         let mut edits = vec![
             Edit::Created { segment: new.id(), incarnation: new.file.incarnation() },
@@ -53,9 +55,6 @@ impl Store {
         // Its id is lower than the new segment's, and ids rise with age.
         let mut prepared = self.prepared.lock();
         edits.extend(prepared.iter().map(|next| Edit::Removed { segment: next.run().id() }));
-        let cut = broken.cut(end).map_err(|_| Error::Background {
-            what: "a memtable's copy is larger than the memtable".to_owned(),
-        })?;
         {
             let mut manifest = self.manifest.lock();
             if let Err(e) = manifest.append(&edits) {

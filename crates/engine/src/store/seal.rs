@@ -90,7 +90,9 @@ pub(crate) fn write_index(
     let meta = built.inspect_err(|_| {
         // Nothing refers to a part of an index: its space goes back to a disk that may be full. If
         // that fails as well, the next attempt writes over it, and is synced whole.
-        drop(file.set_len(index_offset));
+        // The length comes back, as a hole: ids are read through the map.
+        let whole = index_offset.max(run.file.capacity());
+        drop(file.set_len(index_offset).and_then(|()| file.set_len(whole)));
     })?;
     run.attempt(meta.file_bytes());
     run.sync_index()?;
