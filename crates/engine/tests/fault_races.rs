@@ -311,3 +311,25 @@ fn a_repair_does_not_take_a_damaged_id_for_the_true_one() {
     assert_eq!(corrupt_file(&documents.get(1).unwrap_err()), segment);
     assert!(documents.get(3).unwrap().is_none());
 }
+
+#[test]
+fn a_long_id_that_is_damaged_in_an_unsealed_segment_is_corrupt_and_not_absent() {
+    let below = MemoryDisk::new();
+    let open = DURABLE.open_memory(&below).unwrap();
+    let documents = open.collection();
+    let id = "user6284781860667377211";
+    documents.put(id, &document(1)).unwrap();
+    documents.put("user6284781860667377999", &document(2)).unwrap();
+    let segment = log_segment(&below);
+    let bytes = read(&below, &segment);
+    let record = records(&bytes).into_iter().find(|r| {
+        r.kind == PUT
+            && bytes[r.offset..r.offset + r.used].windows(id.len()).any(|w| w == id.as_bytes())
+    });
+    // The id's last byte, behind what the memtable remembers.
+    flip(&below, &segment, record.unwrap().offset + 28 + id.len(), 0);
+    assert_eq!(corrupt_file(&documents.get(id).unwrap_err()), segment);
+    assert!(documents.insert(id, &document(3)).is_err(), "nothing is built on it");
+    assert!(documents.get("user6284781860667377999").unwrap().is_some());
+    assert!(documents.get("user6284781860667377998").unwrap().is_none());
+}

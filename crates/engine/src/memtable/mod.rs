@@ -83,6 +83,11 @@ pub(crate) trait Index: Send + Sync + Sized {
         self.get(key, Sequence::MAX, ids)
     }
 
+    /// For an id that was not found: the oldest record of one that agrees with it in all that the
+    /// memtable itself remembers. Another id's, about one time in 8 000; or this one's, if its bytes
+    /// changed in the log, which the caller tells by verifying it.
+    fn suspect(&self, key: Key<'_>) -> Option<Entry>;
+
     /// The number of records.
     fn len(&self) -> usize;
 

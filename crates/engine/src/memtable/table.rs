@@ -66,6 +66,16 @@ impl Index for Memtable {
         Some(nodes.entry(version))
     }
 
+    fn suspect(&self, key: Key<'_>) -> Option<Entry> {
+        let target = Target::new(key.collection, key.id);
+        if !target.head.is_longer_than_heads() {
+            return None;
+        }
+        let nodes = &self.tree.nodes;
+        let is_alike = |node| nodes.compare(node, &target.head) == std::cmp::Ordering::Equal;
+        self.slots.find(key.hash, is_alike).map(|node| nodes.entry(node))
+    }
+
     fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
