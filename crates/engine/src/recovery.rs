@@ -20,16 +20,15 @@ use std::path::PathBuf;
 use crate::disk::{Access, DiskFile, OpenMode};
 use crate::error::{Error, Result};
 use crate::format::{
-    CollectionId, Edit, FormatFault, Key, Kind, LOG_START, RECORD_HEADER_BYTES, RecordHeader,
-    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence, place_record, unplace_record,
+    CollectionId, Edit, FormatFault, LOG_START, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
+    SegmentId, Sequence, place_record, unplace_record,
 };
-use crate::log::{LogReader, Replay, Run, records, replay};
+use crate::log::{LogReader, Replay, Run, replay};
 use crate::manifest::{MANIFEST_NAME, ManifestState, SegmentState, write_all};
-use crate::memtable::{Entry, Index};
 use crate::options::Recovery;
 use crate::segment::{Regime, parse_segment_name, segment_path};
 use crate::stats::RecoveryReport;
-use crate::store::{Files, catalogue_change, segment_header, survivors, write_index};
+use crate::store::{Files, segment_header, survivors, write_index};
 use crate::sync::Arc;
 
 const COPY_BYTES: usize = 1 << 20;
@@ -340,12 +339,6 @@ impl Copy<'_> {
         self.records += 1;
         self.records_left -= 1;
         self.log_bytes_left -= header.record_len() as u64;
-        if header.kind == Kind::Catalogue {
-            let name = &bytes[RECORD_HEADER_BYTES..header.document_start()];
-            let action = &bytes[header.document_start()..];
-            let change = catalogue_change(header.collection, header.sequence, name, action);
-            self.edits.extend(change.map(Edit::Catalogue));
-        }
         if self.bytes.len() >= COPY_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -354,18 +347,8 @@ impl Copy<'_> {
         let Some(run) = &self.run else { return Ok(()) };
         run.attempt(self.end + self.bytes.len() as u64);
         write_all(&**run.file.disk_file(), run.path(), &self.bytes, self.end)?;
-        for (at, header) in records(&self.bytes) {
-            if header.kind == Kind::Catalogue {
-                continue;
-            }
-            let id = &self.bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
-            let offset = self.end + at as u64;
-            let entry = Entry { offset, sequence: header.sequence, kind: header.kind };
-            let key = Key::new(header.collection, id);
-            run.memtable.insert(key, entry, &*run.file).map_err(|_| Error::Background {
-                what: "the log has more records than were counted".to_owned(),
-            })?;
-        }
+        let edits = &mut self.edits;
+        run.index(&self.bytes, self.end, |change| edits.push(Edit::Catalogue(change.clone())))?;
         self.end += self.bytes.len() as u64;
         self.bytes.clear();
         run.publish(self.end, self.last);

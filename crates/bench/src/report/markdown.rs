@@ -1,26 +1,20 @@
 //! The table as Markdown, for pages: one line a cell with the stores side by side, and below it
 //! what the figures come from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::row::{Phase, Row};
-use super::table::{
-    Comparable, comparable, fold, mebibytes, median, median_of, own_memory, ratio, thousands,
-};
+use super::table::{cells, fold, mebibytes, median, median_of, own_memory, ratio, thousands};
 use crate::store::StoreKind;
 
 /// The cells of the rows' runs in the order of the table, and their runs.
 pub(crate) fn markdown(rows: &[Row]) -> String {
-    let mut cells: BTreeMap<Comparable, BTreeMap<&str, Vec<&Row>>> = BTreeMap::new();
-    for row in rows {
-        cells.entry(comparable(row)).or_default().entry(&row.store).or_default().push(row);
-    }
     let oracle = StoreKind::ORACLE.name();
     let mut out = format!(
         "| workload | clients | store | ops/s, median | min-max | ratio to {oracle} | own MiB | \
          mapped MiB | disk MiB |\n|---|--:|---|--:|--:|--:|--:|--:|--:|\n",
     );
-    for stores in cells.values() {
+    for stores in cells(rows).values() {
         for (store, rows) in stores {
             let Some(first) = rows.first() else { continue };
             let rates: Vec<f64> = rows.iter().map(|row| row.measurement.ops_per_sec).collect();

@@ -31,10 +31,7 @@ const HEADER: [&str; 13] = [
 
 /// The rows' cells, workload by workload in the order in which they ran.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let mut cells: BTreeMap<Comparable, BTreeMap<&str, Vec<&Row>>> = BTreeMap::new();
-    for row in rows {
-        cells.entry(comparable(row)).or_default().entry(&row.store).or_default().push(row);
-    }
+    let cells = cells(rows);
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
     for stores in cells.values() {
@@ -51,7 +48,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
     table.trim_fmt()
 }
 
-pub(super) fn comparable(row: &Row) -> Comparable {
+/// The rows by what makes them comparable, in the order of the table, then by store.
+pub(super) fn cells(rows: &[Row]) -> BTreeMap<Comparable, BTreeMap<&str, Vec<&Row>>> {
+    let mut cells: BTreeMap<Comparable, BTreeMap<&str, Vec<&Row>>> = BTreeMap::new();
+    for row in rows {
+        cells.entry(comparable(row)).or_default().entry(&row.store).or_default().push(row);
+    }
+    cells
+}
+
+fn comparable(row: &Row) -> Comparable {
     const ORDER: [&str; 6] = ["a", "b", "c", "f", "d", "e"];
     let place = ORDER.iter().position(|&workload| workload == row.workload);
     (

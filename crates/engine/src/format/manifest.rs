@@ -86,6 +86,29 @@ pub(crate) enum CatalogueChange {
     Drop { collection: CollectionId, at: Sequence },
 }
 
+/// The document of a catalogue record that creates a collection.
+pub(crate) const CATALOGUE_CREATE: u8 = 1;
+/// The document of a catalogue record that drops one.
+pub(crate) const CATALOGUE_DROP: u8 = 2;
+
+impl CatalogueChange {
+    /// What a catalogue record says; `None` when its content makes no sense.
+    pub(crate) fn from_record(
+        collection: CollectionId,
+        sequence: Sequence,
+        name: &[u8],
+        action: &[u8],
+    ) -> Option<Self> {
+        match action {
+            [CATALOGUE_CREATE] => {
+                Some(Self::Create { collection, name: std::str::from_utf8(name).ok()?.to_owned() })
+            }
+            [CATALOGUE_DROP] => Some(Self::Drop { collection, at: sequence }),
+            _ => None,
+        }
+    }
+}
+
 /// One change to the set of files, or to what the manifest knows of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {

@@ -14,8 +14,8 @@ use std::path::Path;
 use crate::disk::Access;
 use crate::error::{Error, Result};
 use crate::format::{
-    CatalogueChange, CollectionId, Direction, Key, Kind, LOG_START, Position, RecordHeader,
-    SegmentId, Sequence,
+    CatalogueChange, CollectionId, Direction, Key, Kind, LOG_START, Position, RECORD_HEADER_BYTES,
+    RecordHeader, SegmentId, Sequence,
 };
 use crate::log::ZeroFill;
 use crate::memtable::{Entry, Ids, Index, Memtable, NodeRef};
@@ -167,6 +167,42 @@ impl Run {
         self.end.store(end, Ordering::Release);
     }
 
+    /// Makes records findable that were written at `offset`: puts and deletes go into the memtable,
+    /// catalogue records into the run's list and to `on_change`. They are seen once published.
+    pub(crate) fn index(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        mut on_change: impl FnMut(&CatalogueChange),
+    ) -> Result<()> {
+        for (at, header) in records(bytes) {
+            let id = &bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
+            let (offset, sequence) = (offset + at as u64, header.sequence);
+            match header.kind {
+                Kind::Put | Kind::Delete => {
+                    let entry = Entry { offset, sequence, kind: header.kind };
+                    let key = Key::new(header.collection, id);
+                    self.memtable.insert(key, entry, &*self.file).map_err(|_| {
+                        let what = "the memtable is fuller than it was counted".to_owned();
+                        Error::Background { what }
+                    })?;
+                }
+                Kind::Catalogue => {
+                    let action = &bytes[at + header.document_start()..at + header.used_len()];
+                    let change =
+                        CatalogueChange::from_record(header.collection, sequence, id, action);
+                    if let Some(change) = change {
+                        on_change(&change);
+                        let record = CatalogueRecord { offset, sequence, change };
+                        self.catalogue.lock().push(record);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Syncs everything written so far. One sync at a time, because the kernel tells only one of
     /// two that a writeback failed.
     pub(crate) fn sync(&self) -> Result<()> {
@@ -223,7 +259,7 @@ impl Run {
             Some(entry) => {
                 let record = self.read(entry, regime)?;
                 // The memtable compares short ids by what it remembers, not by the record.
-                if record.collection() == key.collection && record.id() == key.id {
+                if record.is_of(&key) {
                     Ok(Some(record))
                 } else {
                     let what = "the record there is of another id";

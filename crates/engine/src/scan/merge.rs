@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use super::cursor::Cursor;
 use super::range::Range;
 use super::run::Run;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Direction, Kind, Sequence};
 use crate::segment::Record;
 
@@ -146,20 +146,7 @@ fn is_document(record: &Record, file: impl FnOnce() -> PathBuf) -> Result<bool> 
     match record.kind() {
         Kind::Put => Ok(true),
         Kind::Delete => Ok(false),
-        Kind::Damaged => Err(Error::corrupt(
-            &file(),
-            record.offset(),
-            "an earlier copy of this record was damaged, and this marks its place",
-        )),
-        kind @ (Kind::RangeDelete | Kind::Expiry | Kind::Patch) => Err(Error::UnsupportedFormat {
-            file: file(),
-            what: format!("a record of kind {kind:?} at byte {}", record.offset()),
-        }),
-        kind @ (Kind::Mark | Kind::Catalogue | Kind::Batch) => Err(Error::corrupt(
-            &file(),
-            record.offset(),
-            format!("a record of kind {kind:?} stands among documents"),
-        )),
+        _ => record.check_servable(&file()).map(|()| false),
     }
 }
 

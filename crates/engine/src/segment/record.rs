@@ -86,6 +86,7 @@ impl Record {
         self.bytes(self.header.document_start(), self.header.document_len as usize)
     }
 
+    #[cfg(test)]
     /// Where the record stands in its file, in bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
@@ -98,13 +99,13 @@ impl Record {
     }
 
     /// Whether this is a version of the key.
-    pub(super) fn is_of(&self, key: &Key<'_>) -> bool {
+    pub(crate) fn is_of(&self, key: &Key<'_>) -> bool {
         self.collection() == key.collection && self.id() == key.id
     }
 
     /// Lets puts and tombstones pass. A marker of lost bytes, and a record that an index must not
     /// name, are damage; kinds that this version cannot read need a newer one.
-    pub(super) fn check_servable(&self, file: &Path) -> Result<()> {
+    pub(crate) fn check_servable(&self, file: &Path) -> Result<()> {
         match self.kind() {
             Kind::Put | Kind::Delete => Ok(()),
             Kind::Damaged => Err(Error::corrupt(

@@ -7,16 +7,15 @@ use std::collections::HashMap;
 
 use super::Store;
 use crate::error::{Error, Result};
-use crate::format::{CatalogueChange, CollectionId, Kind, Sequence};
+use crate::format::{
+    CATALOGUE_CREATE, CATALOGUE_DROP, CatalogueChange, CollectionId, Kind, Sequence,
+};
 use crate::log::Request;
 use crate::manifest::ManifestState;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
 /// The longest collection name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
-
-const CREATE: u8 = 1;
-const DROP: u8 = 2;
 
 /// What the handles of one collection share.
 #[derive(Debug)]
@@ -99,23 +98,6 @@ impl Catalogue {
     }
 }
 
-/// What a catalogue record says; `None` when its content makes no sense.
-pub(crate) fn catalogue_change(
-    collection: CollectionId,
-    sequence: Sequence,
-    name: &[u8],
-    action: &[u8],
-) -> Option<CatalogueChange> {
-    match action {
-        [CREATE] => Some(CatalogueChange::Create {
-            collection,
-            name: std::str::from_utf8(name).ok()?.to_owned(),
-        }),
-        [DROP] => Some(CatalogueChange::Drop { collection, at: sequence }),
-        _ => None,
-    }
-}
-
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(Error::InvalidCollectionName {
@@ -143,7 +125,7 @@ impl Store {
         let id = *next;
         // The id is spent even if the write fails: its outcome is unknown.
         *next = CollectionId(id.0 + 1);
-        self.write(Request::single(Kind::Catalogue, id, name.as_bytes(), &[CREATE]))?;
+        self.write(Request::single(Kind::Catalogue, id, name.as_bytes(), &[CATALOGUE_CREATE]))?;
         self.catalogue.get(name).ok_or(Error::Closed)
     }
 
@@ -153,7 +135,7 @@ impl Store {
         check_name(name)?;
         let _change = self.catalogue.change.lock();
         let Some(state) = self.catalogue.get(name) else { return Ok(false) };
-        self.write(Request::single(Kind::Catalogue, state.id, name.as_bytes(), &[DROP]))?;
+        self.write(Request::single(Kind::Catalogue, state.id, name.as_bytes(), &[CATALOGUE_DROP]))?;
         Ok(true)
     }
 }

@@ -7,16 +7,15 @@
 
 use std::time::Duration;
 
-use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk};
 use crate::error::{Error, Result};
 use crate::format::{
     CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record,
     record_len,
 };
-use crate::log::{CatalogueRecord, Committed, Condition, Member, Outcome, Request, records};
+use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
-use crate::memtable::{Entry, Index};
+use crate::memtable::Index;
 use crate::options::{Durability, Options};
 use crate::sync::{Arc, Ordering};
 
@@ -193,7 +192,7 @@ impl Store {
             run.sync_up_to(end)?;
             self.counters.synced();
         }
-        self.insert(state, offset)?;
+        run.index(&state.buffer, offset, |change| self.catalogue.apply(change))?;
         run.publish(end, last);
         self.visible.0.store(last.0, Ordering::Release);
         self.counters.committed(last.0 - before.0);
@@ -239,37 +238,6 @@ impl Store {
         while let Some(run) = state.unsynced.first() {
             run.sync()?;
             state.unsynced.remove(0);
-        }
-        Ok(())
-    }
-
-    /// Puts the buffer's records, written at `offset`, into the memtable and the catalogue.
-    fn insert(&self, state: &LogState, offset: u64) -> Result<()> {
-        let run = &state.active;
-        for (at, header) in records(&state.buffer) {
-            let bytes = &state.buffer[at..];
-            let id = &bytes[RECORD_HEADER_BYTES..header.document_start()];
-            let offset = offset + at as u64;
-            match header.kind {
-                Kind::Put | Kind::Delete => {
-                    let entry = Entry { offset, sequence: header.sequence, kind: header.kind };
-                    run.memtable
-                        .insert(Key::new(header.collection, id), entry, &*run.file)
-                        .map_err(|_| Error::Background {
-                            what: "the memtable is fuller than it was counted".to_owned(),
-                        })?;
-                }
-                Kind::Catalogue => {
-                    let action = &bytes[header.document_start()..header.used_len()];
-                    let change = catalogue_change(header.collection, header.sequence, id, action);
-                    if let Some(change) = change {
-                        self.catalogue.apply(&change);
-                        let sequence = header.sequence;
-                        run.catalogue.lock().push(CatalogueRecord { offset, sequence, change });
-                    }
-                }
-                _ => {}
-            }
         }
         Ok(())
     }

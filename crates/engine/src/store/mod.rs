@@ -44,7 +44,7 @@ use crate::segment::SealedSegment;
 use crate::stats::{Counters, RecoveryReport, Stats};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 
-pub(crate) use catalogue::{Catalogue, CollectionState, catalogue_change};
+pub(crate) use catalogue::{Catalogue, CollectionState};
 pub(crate) use commit::BATCH_BYTES_MAX;
 pub(crate) use files::{Files, segment_header};
 pub(crate) use read::ScanRuns;

@@ -5,16 +5,11 @@
 //! the old one ends there and the new one follows. Records of the failed group are in neither. If
 //! the disk does not allow that, the database is read-only until it does: each write tries again.
 
-use super::catalogue::catalogue_change;
 use super::{LogState, Store, TailChunk, Version};
 use crate::error::{Error, Result};
-use crate::format::{
-    Edit, Key, Kind, LOG_START, RECORD_HEADER_BYTES, SegmentId, Sequence, place_record,
-    unplace_record,
-};
-use crate::log::{CatalogueRecord, Run, records};
+use crate::format::{Edit, Kind, LOG_START, SegmentId, Sequence, place_record, unplace_record};
+use crate::log::{Run, records};
 use crate::manifest::write_all;
-use crate::memtable::{Entry, Index};
 use crate::sync::Arc;
 
 impl Store {
@@ -144,26 +139,11 @@ impl Store {
         run.attempt(end);
         write_all(&**run.file.disk_file(), run.path(), &bytes, LOG_START)?;
         self.counters.wrote(bytes.len() as u64);
+        // The catalogue applied them when they were answered.
+        run.index(&bytes, LOG_START, |_| {})?;
         // Sequences of the failed group are skipped, not reused.
-        let mut last = Sequence(broken.last_sequence().0.min(state.last.0));
-        for (at, header) in records(&bytes) {
-            let id = &bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
-            let offset = LOG_START + at as u64;
-            last = last.max(header.sequence);
-            if header.kind == Kind::Catalogue {
-                let action = &bytes[at + header.document_start()..at + header.used_len()];
-                let change = catalogue_change(header.collection, header.sequence, id, action);
-                let sequence = header.sequence;
-                let record = change.map(|change| CatalogueRecord { offset, sequence, change });
-                run.catalogue.lock().extend(record);
-            } else if header.is_counted() {
-                let entry = Entry { offset, sequence: header.sequence, kind: header.kind };
-                let key = Key::new(header.collection, id);
-                run.memtable.insert(key, entry, &*run.file).map_err(|_| Error::Background {
-                    what: "the copied tail does not fit its memtable".to_owned(),
-                })?;
-            }
-        }
+        let last = Sequence(broken.last_sequence().0.min(state.last.0));
+        let last = records(&bytes).map(|(_, header)| header.sequence).fold(last, Sequence::max);
         run.publish(end, last);
         run.sync_index()
     }
