@@ -1,6 +1,8 @@
 //! Bytes to values and back: pure, without I/O. `docs/format.md` draws every structure.
 
 mod bytes;
+#[cfg_attr(not(test), expect(dead_code, reason = "comes into use with compaction"))]
+mod full_key;
 mod index_block;
 mod level1;
 mod manifest;
@@ -12,6 +14,7 @@ mod types;
 #[cfg(test)]
 mod golden_tests;
 
+pub(crate) use full_key::*;
 pub(crate) use index_block::*;
 pub(crate) use manifest::*;
 pub(crate) use record::*;
