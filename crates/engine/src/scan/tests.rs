@@ -1,3 +1,8 @@
+mod chain;
+mod chain_cursor;
+mod clipped;
+mod segments;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
