@@ -160,6 +160,34 @@ impl Database {
         Snapshot::new(&self.handle)
     }
 
+    /// A view of the database as it was at a sequence of the past, as told by
+    /// [`Snapshot::sequence`] or [`Stats::visible_sequence`]: down to [`Stats::horizon`], which is
+    /// the oldest live snapshot, else the newest sequence, less [`Options::history`], as of the last
+    /// time that superseded documents were dropped. The horizon is kept when the database is closed.
+    ///
+    /// # Errors
+    ///
+    /// `HistoryGone` below the horizon or above the newest sequence, `Closed`.
+    pub fn snapshot_at(&self, sequence: u64) -> Result<Snapshot> {
+        Snapshot::at(&self.handle, sequence)
+    }
+
+    /// Merges everything that was written into level 1 and waits until it is done: what no reader
+    /// sees gives its space back, but for files that are still being read and what live snapshots
+    /// see. Reads and writes go on; what they write meanwhile is not waited for.
+    ///
+    /// Writes all of level 1 that has newer records or dead ones, once; not needed for correctness,
+    /// since compaction runs by itself unless [`Compaction::Manual`](crate::Compaction::Manual) is
+    /// set.
+    ///
+    /// # Errors
+    ///
+    /// What stopped it: `Io`, `DiskFull`, `Corrupt` (an index that cannot be read), `ReadOnly`,
+    /// `Closed`. Nothing is lost; what was merged until then stays merged.
+    pub fn compact(&self) -> Result<()> {
+        self.store().compact()
+    }
+
     /// Makes every answered write durable: one or two fdatasyncs, or none when all is synced.
     ///
     /// # Errors
@@ -170,8 +198,10 @@ impl Database {
         self.store().sync()
     }
 
-    /// Waits until background work that is due (sealing, preparing the next segment) is done. Not
-    /// needed for correctness or durability; benchmarks and tests want it.
+    /// Waits until background work that is due (sealing, preparing the next segment, compaction) is
+    /// done; not for the compaction that begins once nothing was written for a while
+    /// ([`Stats::compaction_due_bytes`]). Not needed for correctness or durability; benchmarks and
+    /// tests want it.
     ///
     /// # Errors
     ///

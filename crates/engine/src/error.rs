@@ -149,6 +149,16 @@ pub enum Error {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// The sequence is not one that can be read: below the horizon, or not yet written. Keep a
+    /// longer [`history`](crate::Options::history), or take a snapshot in time.
+    HistoryGone {
+        /// The sequence asked for.
+        sequence: u64,
+        /// The oldest that can be read.
+        oldest: u64,
+        /// The newest.
+        newest: u64,
+    },
     /// A background job failed or panicked. Reads go on; close the database and open it again to
     /// write.
     Background {
@@ -220,6 +230,11 @@ impl fmt::Display for Error {
             Self::BatchTooLarge { bytes, limit } => write!(
                 f,
                 "the batch takes {bytes} bytes in the log and {limit} are allowed; split it"
+            ),
+            Self::HistoryGone { sequence, oldest, newest } => write!(
+                f,
+                "sequence {sequence} cannot be read: {oldest} to {newest} can; a longer history \
+                 keeps more, and a snapshot keeps what it sees"
             ),
             Self::Background { what } => {
                 write!(f, "background work failed ({what}); close the database and open it again")

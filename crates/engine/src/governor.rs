@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::options::Reads;
 use crate::segment::Regime;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The longest wait that one group is asked for.
 const DELAY_MAX: Duration = Duration::from_millis(1);
@@ -18,6 +18,87 @@ pub(crate) fn write_delay(memtable: (u64, u64), log: (u64, u64)) -> Duration {
     let fill = percent(memtable).max(percent(log)).min(100);
     let above_half = u32::try_from(fill.saturating_sub(50)).unwrap_or(50);
     DELAY_MAX * (above_half * above_half) / (50 * 50)
+}
+
+/// What decides how fast writers may go on while level 0 is merged into level 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Debt {
+    /// Bytes of level 0 that are not merged yet.
+    pub(crate) level0_bytes: u64,
+    /// Above this, writers pay.
+    pub(crate) free_bytes: u64,
+    /// What level 0 must not exceed.
+    pub(crate) limit_bytes: u64,
+    /// Bytes that the sweep under way has still to read.
+    pub(crate) remaining_bytes: u64,
+    /// How many it reads in a second, as measured.
+    pub(crate) bytes_per_second: u64,
+    /// Runs of level 0 beyond those that a read should meet, for each of those, in percent.
+    pub(crate) runs_excess_percent: u64,
+}
+
+/// The slowest that writers are made: the room below the limit is a goal, and a writer that waits
+/// for ever helps nobody.
+const RATE_MIN: u64 = 64 << 10;
+
+/// Bytes a second at which writers may add to level 0 so that it reaches its limit no sooner than
+/// the sweep its end; `None` where nothing limits them.
+pub(crate) fn write_rate(debt: &Debt) -> Option<u64> {
+    let speed = debt.bytes_per_second.max(1 << 20);
+    let by_space = (debt.level0_bytes > debt.free_bytes && debt.remaining_bytes > 0).then(|| {
+        let room = debt.limit_bytes.saturating_sub(debt.level0_bytes);
+        let rate = u128::from(speed) * u128::from(room) / u128::from(debt.remaining_bytes);
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    });
+    // Twice as many runs as should be: at the speed of merging; four times: at a third of it.
+    let by_runs = (debt.runs_excess_percent > 50)
+        .then(|| speed / (debt.runs_excess_percent / 50).saturating_sub(1).max(1));
+    by_space.into_iter().chain(by_runs).min().map(|rate| rate.max(RATE_MIN))
+}
+
+/// Lets bytes through at a rate, by telling how long to wait. Waits of less than
+/// [`Throttle::GRAIN`] are saved up, since a thread cannot sleep so briefly.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    /// Bytes a second; 0 is without a limit.
+    rate: AtomicU64,
+    owed_ns: AtomicU64,
+}
+
+impl Throttle {
+    /// The shortest wait that is asked for.
+    const GRAIN: Duration = Duration::from_micros(200);
+    /// The longest: a large batch is let through sooner rather than wait for long.
+    const WAIT_MAX: Duration = Duration::from_millis(5);
+
+    pub(crate) fn set(&self, rate: Option<u64>) {
+        self.rate.store(rate.unwrap_or(0), Ordering::Relaxed);
+        if rate.is_none() {
+            self.owed_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is a rate.
+    pub(crate) fn is_on(&self) -> bool {
+        self.rate.load(Ordering::Relaxed) != 0
+    }
+
+    /// How long the caller waits before it writes so many bytes. One caller at a time.
+    pub(crate) fn wait(&self, bytes: u64) -> Duration {
+        let rate = self.rate.load(Ordering::Relaxed);
+        if rate == 0 {
+            return Duration::ZERO;
+        }
+        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
+        let owed = u128::from(self.owed_ns.load(Ordering::Relaxed)) + cost;
+        let owed = u64::try_from(owed).unwrap_or(u64::MAX);
+        let wait = Duration::from_nanos(owed).min(Self::WAIT_MAX);
+        let wait = if wait < Self::GRAIN { Duration::ZERO } else { wait };
+        // What is beyond the longest wait is forgiven.
+        let left = if wait.is_zero() { owed } else { 0 };
+        self.owed_ns.store(left, Ordering::Relaxed);
+        wait
+    }
 }
 
 /// The read regime for files of so many bytes on a machine, or in a group, with so much memory.
@@ -88,6 +169,11 @@ impl Governor {
         self.is_mapped.store(is_mapped, Ordering::Relaxed);
     }
 
+    /// Memory that this process may use, its pages of files included; unknown without.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        self.memory
+    }
+
     pub(crate) fn regime(&self) -> Regime {
         if self.is_mapped.load(Ordering::Relaxed) { Regime::Mapped } else { Regime::Pread }
     }
@@ -112,6 +198,49 @@ mod tests {
             let delay = write_delay(memtable, log);
             assert_eq!(delay, Duration::from_micros(micros), "{memtable:?} {log:?}");
         }
+    }
+
+    #[test]
+    fn the_rate_falls_with_the_room_that_is_left() {
+        const MIB: u64 = 1 << 20;
+        let debt = |level0: u64, remaining: u64| Debt {
+            level0_bytes: level0 * MIB,
+            free_bytes: 500 * MIB,
+            limit_bytes: 700 * MIB,
+            remaining_bytes: remaining * MIB,
+            bytes_per_second: 400 * MIB,
+            runs_excess_percent: 0,
+        };
+        let table = [
+            (debt(500, 1000), None),
+            (debt(501, 0), None),
+            (debt(501, 1000), Some(199 * 400 * MIB / 1000)),
+            (debt(600, 1000), Some(40 * MIB)),
+            (debt(600, 100), Some(400 * MIB)),
+            (debt(690, 1000), Some(4 * MIB)),
+            (debt(700, 1000), Some(RATE_MIN)),
+            (debt(900, 1000), Some(RATE_MIN)),
+            (Debt { runs_excess_percent: 50, ..debt(0, 0) }, None),
+            (Debt { runs_excess_percent: 100, ..debt(0, 0) }, Some(400 * MIB)),
+            (Debt { runs_excess_percent: 200, ..debt(0, 0) }, Some(400 * MIB / 3)),
+            (Debt { runs_excess_percent: 200, ..debt(690, 1000) }, Some(4 * MIB)),
+        ];
+        for (debt, rate) in table {
+            assert_eq!(write_rate(&debt), rate, "{debt:?}");
+        }
+    }
+
+    #[test]
+    fn the_throttle_lets_bytes_through_at_its_rate() {
+        let throttle = Throttle::default();
+        assert_eq!(throttle.wait(1 << 30), Duration::ZERO, "without a rate");
+        throttle.set(Some(1_000_000));
+        let waited: Duration = (0..1000).map(|_| throttle.wait(100)).sum();
+        assert_eq!(waited, Duration::from_millis(100), "100 kB at 1 MB a second");
+        assert_eq!(throttle.wait(1 << 30), Throttle::WAIT_MAX);
+        assert_eq!(throttle.wait(100), Duration::ZERO, "the rest is forgiven");
+        throttle.set(None);
+        assert_eq!(throttle.wait(1 << 30), Duration::ZERO);
     }
 
     #[test]

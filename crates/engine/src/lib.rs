@@ -28,6 +28,7 @@
 mod batch;
 pub mod clock;
 mod collection;
+mod compactor;
 mod database;
 pub mod disk;
 mod document;
@@ -54,16 +55,17 @@ pub use bson;
 
 pub use batch::Batch;
 pub use collection::Collection;
+pub use compactor::CompactionReason;
 pub use database::Database;
 pub use document::Document;
 #[doc(hidden)]
 pub use document::merge_documents;
 pub use error::{Error, Result};
 pub use id::{Id, IdRange, prefix};
-pub use options::{Durability, Options, Reads, Recovery, WriteDurability};
+pub use options::{Compaction, Durability, Options, Reads, Recovery, WriteDurability};
 pub use rows::{Ids, Scan};
 pub use snapshot::Snapshot;
-pub use stats::{RecoveryReport, Stats};
+pub use stats::{CompactionStats, RecoveryReport, Stats};
 
 /// The README's example compiles.
 #[cfg(doctest)]

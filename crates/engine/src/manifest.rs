@@ -9,7 +9,7 @@
 //! 4. A file that a failed edit may have named stays until a whole new manifest is known to be in
 //!    place, which does not name it: a manifest must not name a file that is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::disk::{Access, Disk, DiskFile, OpenMode};
 use crate::error::{Error, Result};
 use crate::format::{
     CatalogueChange, CollectionId, Edit, MANIFEST_HEADER_BYTES, ManifestFault, ManifestHeader,
-    SealedMeta, SegmentId, Sequence, decode_edits, encode_edits,
+    Placement, SealedMeta, SegmentId, Sequence, SweepState, decode_edits, encode_edits,
 };
 use crate::random::Random;
 use crate::segment::SegmentFile;
@@ -53,6 +53,16 @@ pub(crate) struct CollectionEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestState {
     pub(crate) segments: BTreeMap<SegmentId, SegmentState>,
+    /// Of the sealed segments that are no log segment with a run of its own.
+    pub(crate) placements: BTreeMap<SegmentId, Placement>,
+    /// Bytes of older runs that a run's records supersede, as estimated.
+    pub(crate) shadowed: BTreeMap<SegmentId, u64>,
+    /// Segments with a record whose id is damaged.
+    pub(crate) damaged: BTreeSet<SegmentId>,
+    pub(crate) sweep: Option<SweepState>,
+    /// The number of the last sweep.
+    pub(crate) sweeps: u64,
+    pub(crate) horizon: Sequence,
     pub(crate) collections: BTreeMap<CollectionId, CollectionEntry>,
     pub(crate) next_segment: SegmentId,
     pub(crate) next_collection: CollectionId,
@@ -64,6 +74,12 @@ impl Default for ManifestState {
     fn default() -> Self {
         Self {
             segments: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            shadowed: BTreeMap::new(),
+            damaged: BTreeSet::new(),
+            sweep: None,
+            sweeps: 0,
+            horizon: Sequence(0),
             collections: BTreeMap::new(),
             next_segment: SegmentId(1),
             next_collection: CollectionId(1),
@@ -94,6 +110,9 @@ impl ManifestState {
             Edit::Removed { segment } => {
                 self.saw_segment(*segment);
                 self.segments.remove(segment);
+                self.placements.remove(segment);
+                self.shadowed.remove(segment);
+                self.damaged.remove(segment);
             }
             Edit::Catalogue(CatalogueChange::Create { collection, name }) => {
                 let next = CollectionId(collection.0.saturating_add(1));
@@ -112,7 +131,30 @@ impl ManifestState {
                 self.next_sequence = self.next_sequence.max(*sequence);
             }
             Edit::Closed => {}
+            Edit::Placed { segment, placement } => {
+                self.placements.insert(*segment, placement.clone());
+            }
+            Edit::Sweep(sweep) => {
+                self.sweeps = self.sweeps.max(sweep.number);
+                self.sweep = Some(sweep.clone());
+            }
+            Edit::SweepEnded => self.sweep = None,
+            Edit::Horizon(sequence) => self.horizon = self.horizon.max(*sequence),
+            Edit::Forgotten { collection } => {
+                self.collections.remove(collection);
+            }
+            Edit::Damaged { segment } => {
+                self.damaged.insert(*segment);
+            }
+            Edit::Shadowed { segment, bytes } => {
+                self.shadowed.insert(*segment, *bytes);
+            }
         }
+    }
+
+    /// The newest sequence of a sealed segment.
+    pub(crate) fn newest_sequence(&self) -> Sequence {
+        Sequence(self.next_sequence.0 - 1)
     }
 
     fn saw_segment(&mut self, segment: SegmentId) {
@@ -143,6 +185,20 @@ impl ManifestState {
                 }
                 SegmentState::Sealed(meta) => edits.push(Edit::Sealed(meta.clone())),
             }
+        }
+        for (&segment, placement) in &self.placements {
+            edits.push(Edit::Placed { segment, placement: placement.clone() });
+        }
+        for (&segment, &bytes) in &self.shadowed {
+            edits.push(Edit::Shadowed { segment, bytes });
+        }
+        edits.extend(self.damaged.iter().map(|&segment| Edit::Damaged { segment }));
+        edits.push(Edit::Horizon(self.horizon));
+        // The number of the last sweep outlives it.
+        let number = SweepState { number: self.sweeps, ..SweepState::default() };
+        edits.push(Edit::Sweep(self.sweep.clone().unwrap_or(number)));
+        if self.sweep.is_none() {
+            edits.push(Edit::SweepEnded);
         }
         edits
     }

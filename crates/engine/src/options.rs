@@ -61,6 +61,16 @@ pub enum Recovery {
     CutAtDamage,
 }
 
+/// When level 0 is merged into level 1, and what is dead goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// In the background, as the amount of it asks for, and when nothing is written.
+    Automatic,
+    /// Only when [`Database::compact`](crate::Database::compact) is called. Reads slow down and
+    /// files grow until then.
+    Manual,
+}
+
 /// How a database is opened. Every setting has a default that suits a service with some memory to
 /// spare. [`Database::open`] checks them, and answers [`Error::InvalidOptions`] with the setting's
 /// name and range. None of them is stored: the next open may choose others.
@@ -82,6 +92,9 @@ pub struct Options {
     pub(crate) reads: Reads,
     pub(crate) recovery: Recovery,
     pub(crate) gather: Duration,
+    pub(crate) compaction: Compaction,
+    pub(crate) level0_runs: usize,
+    pub(crate) history: u64,
     pub(crate) seed: Option<u64>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -99,6 +112,9 @@ impl Default for Options {
             reads: Reads::Automatic,
             recovery: Recovery::Strict,
             gather: Duration::from_micros(20),
+            compaction: Compaction::Automatic,
+            level0_runs: 6,
+            history: 0,
             seed: None,
             disk: Arc::new(RealDisk::default()),
             clock: Arc::new(SystemClock::default()),
@@ -111,8 +127,8 @@ impl Default for Options {
 /// bytes.
 const MEMTABLE_BYTES_MAX: u64 = 512 * MIB;
 
-/// Background threads of a database: one seals, one prepares and zeroes ahead.
-const THREADS: usize = 2;
+/// Background threads of a database: one compacts, one seals, one prepares and zeroes ahead.
+const THREADS: usize = 3;
 
 impl Options {
     /// Whether a missing database is created (default) or refused with [`Error::NoDatabase`].
@@ -164,6 +180,34 @@ impl Options {
         self
     }
 
+    /// When level 0 is merged into level 1. Default: [`Compaction::Automatic`].
+    #[must_use]
+    pub fn compaction(mut self, compaction: Compaction) -> Self {
+        self.compaction = compaction;
+        self
+    }
+
+    /// How many runs level 0 may have before some of them are merged into one, 2 to 64: a read of an
+    /// id looks into each for a cache line, and a scan for its next row. Fewer merge more often.
+    /// While merging lags behind there are more; writers slow down from one and a half times as many
+    /// on. Default: 6.
+    #[must_use]
+    pub fn level0_runs(mut self, runs: usize) -> Self {
+        self.level0_runs = runs;
+        self
+    }
+
+    /// How many sequences behind the newest one [`Database::snapshot_at`] can go back: each document
+    /// written, deleted or replaced takes one. Superseded documents are kept for so long. Default: 0,
+    /// what a snapshot sees is kept without it.
+    ///
+    /// [`Database::snapshot_at`]: crate::Database::snapshot_at
+    #[must_use]
+    pub fn history(mut self, sequences: u64) -> Self {
+        self.history = sequences;
+        self
+    }
+
     /// What opening does with a damaged log. Default: [`Recovery::Strict`].
     #[must_use]
     pub fn recovery(mut self, recovery: Recovery) -> Self {
@@ -186,7 +230,7 @@ impl Options {
     }
 
     /// What runs background work; the database shuts it down when it closes, so two databases
-    /// cannot share one. Default: two threads. For tests.
+    /// cannot share one. Default: three threads. For tests.
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executor = Some(executor);
@@ -230,6 +274,9 @@ impl Options {
                 "memory_budget is {} and must be at least twice memtable_bytes ({})",
                 self.memory_budget, self.memtable_bytes
             ));
+        }
+        if !(2..=64).contains(&self.level0_runs) {
+            return invalid(format!("level0_runs is {} and must be 2 to 64", self.level0_runs));
         }
         if let Durability::Buffered { flush_interval } = self.durability
             && (flush_interval.is_zero() || flush_interval > Duration::from_secs(3600))

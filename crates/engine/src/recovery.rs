@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use crate::disk::{Access, DiskFile, OpenMode};
 use crate::error::{Error, Result};
 use crate::format::{
-    CollectionId, Edit, FormatFault, LOG_START, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
-    SegmentId, Sequence, place_record, unplace_record,
+    CollectionId, Edit, FileKind, FormatFault, LOG_START, RecordHeader, SEGMENT_HEADER_BYTES,
+    SegmentHeader, SegmentId, Sequence, place_record, unplace_record,
 };
 use crate::log::{LogReader, Replay, Run, replay};
 use crate::manifest::{MANIFEST_NAME, ManifestState, SegmentState, write_all};
@@ -55,6 +55,8 @@ struct Tail {
     ended: Option<u64>,
     replay: Replay,
     records: usize,
+    /// The sequence of its last record.
+    last: Sequence,
 }
 
 /// Brings the unsealed log into a sealed segment. `names` are the files in the folder.
@@ -64,6 +66,7 @@ pub(crate) fn recover(
     mut state: ManifestState,
     names: &[OsString],
     mode: Recovery,
+    history: u64,
 ) -> Result<Recovered> {
     let mut tails = Vec::new();
     for (&id, segment) in &state.segments {
@@ -83,7 +86,12 @@ pub(crate) fn recover(
     for tail in &tails {
         state.apply(&Edit::Removed { segment: tail.id });
     }
-    let edits = copy(files, database_id, state.next_segment, &tails[..believed], &mut report)?;
+    let believed = &tails[..believed];
+    // As a seal would move it: nobody reads below.
+    let newest = believed.iter().map(|tail| tail.last).fold(state.newest_sequence(), Sequence::max);
+    let horizon = Sequence(newest.0.saturating_sub(history)).max(state.horizon);
+    state.apply(&Edit::Horizon(horizon));
+    let edits = copy(files, database_id, &state, believed, &mut report)?;
     edits.iter().for_each(|edit| state.apply(edit));
     Ok(Recovered { state, report })
 }
@@ -111,7 +119,9 @@ fn check_manifest_is_whole(
             opened => opened.map_err(|e| Error::io("read", &path, e))?,
         };
         let Ok(header) = SegmentHeader::decode(&bytes[..read]) else { continue };
-        if header.database_id != database_id || header.segment != id {
+        let is_ours = header.database_id == database_id && header.segment == id;
+        // What compaction was writing has no marks, and is named only once it is complete.
+        if !is_ours || header.file_kind != FileKind::Log {
             continue;
         }
         let mut reader = LogReader::new(&*file, &path, u64::MAX)?;
@@ -158,13 +168,14 @@ impl Tail {
             Err(FormatFault::Damaged(_)) => None,
             Err(fault @ FormatFault::Unsupported(_)) => return Err(fault.into_error(&path, 0)),
         };
-        let mut records = 0;
+        let (mut records, mut last) = (0, Sequence(0));
         let mut reader = LogReader::new(&*file, &path, ended.unwrap_or(u64::MAX))?;
-        let found = replay(&mut reader, incarnation, |_, _, _| {
+        let found = replay(&mut reader, incarnation, |header, _, _| {
             records += 1;
+            last = header.sequence;
             Ok(())
         })?;
-        Ok(Self { id, incarnation, path, file, header, ended, replay: found, records })
+        Ok(Self { id, incarnation, path, file, header, ended, replay: found, records, last })
     }
 
     /// Where the log is damaged below what was synced, if it is.
@@ -255,7 +266,7 @@ fn believe(
 fn copy(
     files: &Files,
     database_id: [u8; 16],
-    first: SegmentId,
+    state: &ManifestState,
     tails: &[Tail],
     report: &mut RecoveryReport,
 ) -> Result<Vec<Edit>> {
@@ -264,7 +275,8 @@ fn copy(
     let mut copy = Copy {
         files,
         database_id,
-        next: first,
+        next: state.next_segment,
+        horizon: state.horizon,
         records_left: tails.iter().map(|tail| tail.records).sum(),
         log_bytes_left: tails.iter().map(|tail| tail.replay.end - LOG_START).sum(),
         run: None,
@@ -298,6 +310,8 @@ struct Copy<'a> {
     files: &'a Files,
     database_id: [u8; 16],
     next: SegmentId,
+    /// No reader is below.
+    horizon: Sequence,
     /// What is still to come.
     records_left: usize,
     log_bytes_left: u64,
@@ -363,7 +377,7 @@ impl Copy<'_> {
         self.end = LOG_START;
         let header = segment_header(&run, self.database_id, Sequence(0), (SegmentId(0), 0));
         write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)?;
-        let survivors = survivors(&run, &[]);
+        let survivors = survivors(&run, self.horizon);
         if survivors.is_empty() {
             run.file.doom();
         } else {

@@ -43,7 +43,7 @@ impl fmt::Debug for Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.handle.store.snapshots.release(self.at);
+        self.handle.store.release_snapshot(self.at);
     }
 }
 
@@ -53,6 +53,21 @@ impl Snapshot {
         store.check_open()?;
         let at = store.snapshots.register(|| store.visible());
         Ok(Self { handle: Arc::clone(handle), at })
+    }
+
+    pub(crate) fn at(handle: &Arc<Handle>, sequence: u64) -> Result<Self> {
+        let store = &handle.store;
+        store.check_open()?;
+        let (at, newest) = (Sequence(sequence), store.visible());
+        let oldest = match store.snapshots.register_at(at) {
+            Ok(()) if at <= newest => return Ok(Self { handle: Arc::clone(handle), at }),
+            Ok(()) => {
+                store.snapshots.release(at);
+                store.snapshots.horizon()
+            }
+            Err(horizon) => horizon,
+        };
+        Err(Error::HistoryGone { sequence, oldest: oldest.0, newest: newest.0 })
     }
 
     /// The sequence of the newest write that the snapshot sees: later snapshots have the same or a

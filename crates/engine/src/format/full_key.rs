@@ -73,6 +73,26 @@ impl fmt::Debug for FullKey {
     }
 }
 
+/// What ends the part of a sorted segment that counts. Explicit, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Bound {
+    /// The segment has nothing beyond.
+    Own = 0,
+    /// The segment may have records beyond: they are superseded.
+    Clipped = 1,
+}
+
+impl Bound {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Own),
+            1 => Some(Self::Clipped),
+            _ => None,
+        }
+    }
+}
+
 /// The first 16 bytes of a full key, zeros appended, as a big-endian integer.
 #[inline]
 pub(crate) fn full_key_head(collection: CollectionId, id: &[u8]) -> u128 {

@@ -217,7 +217,7 @@ fn unknown_features_are_refused_unless_they_are_compatible() {
         bytes[124..].copy_from_slice(&check.to_le_bytes());
         SegmentHeader::decode(&bytes)
     };
-    for (at, value) in [(8, 2), (9, 1), (10, 3), (11, 2), (12, 1), (20, 1), (23, 128), (24, 1)] {
+    for (at, value) in [(8, 2), (9, 1), (10, 4), (11, 2), (12, 1), (20, 1), (23, 128), (24, 1)] {
         let decoded = with(at, value);
         assert!(matches!(decoded, Err(FormatFault::Unsupported(_))), "byte {at}: {decoded:?}");
     }
@@ -300,6 +300,11 @@ fn meta() -> SealedMeta {
         sequence_max: Sequence(10),
         first_key: KeyBound::lower(CollectionId(5), b"id"),
         last_key: KeyBound::upper(CollectionId(5), b"ie"),
+        content_bytes: 12,
+        pinned_bytes: 0,
+        tombstone_bytes: 2,
+        superseded_bytes: 7,
+        damaged: 0,
     }
 }
 
@@ -314,6 +319,7 @@ fn layout() -> IndexLayout {
         },
         places: Width::Narrow,
         levels: vec![LevelLayout { offset: 8192, entries: 2, blocks: 1 }],
+        members: Vec::new(),
     }
 }
 
@@ -321,11 +327,12 @@ const META: &str = "0700000000000000 8877665544332211 5010000000000000 002000000
     0040000000000000 0200000000000000 0200000000000000 0100000000000000 0900000000000000
     0a00000000000000 01 06 06 0000000000
     000000056964 0000000000000000000000000000000000000000000000000000
-    000000056965 0000000000000000000000000000000000000000000000000000";
+    000000056965 0000000000000000000000000000000000000000000000000000
+    0c00000000000000 0000000000000000 0200000000000000 0700000000000000 0000000000000000";
 
 #[test]
 fn a_trailer_is_a_header_the_meta_and_the_layout() {
-    let header = "748aacb8 03 00 0000 00 00000000000000
+    let header = "9b38f705 03 00 0000 00 00000000000000
         000000000000000000000000000000000000000000000000
         000000000000000000000000000000000000000000000000
         534544545241494c 0100 000000000000";
@@ -338,11 +345,11 @@ fn a_trailer_is_a_header_the_meta_and_the_layout() {
 }
 
 #[test]
-fn a_meta_is_152_bytes_and_comes_back() {
+fn a_meta_is_192_bytes_and_comes_back() {
     let mut encoded = Vec::new();
     meta().encode(&mut encoded);
     assert_eq!(encoded, bytes(META));
-    assert_eq!(encoded.len(), 152);
+    assert_eq!(encoded.len(), 192);
     assert_eq!(SealedMeta::decode(&mut Reader::new(&encoded)), Some(meta()));
     for len in 0..encoded.len() {
         assert_eq!(SealedMeta::decode(&mut Reader::new(&encoded[..len])), None, "{len} bytes");
@@ -368,6 +375,11 @@ fn a_trailer_that_contradicts_itself_is_damaged_and_reads_nothing_out_of_bounds(
     with_meta(|m| m.records = 3);
     with_meta(|m| m.ids = 3);
     with_meta(|m| m.tombstones = 3);
+    with_meta(|m| m.damaged = 2);
+    with_meta(|m| m.damaged = u64::MAX);
+    with_meta(|m| m.pinned_bytes = 11);
+    with_meta(|m| m.tombstone_bytes = u64::MAX);
+    with_meta(|m| m.file_kind = FileKind::Index);
     with_meta(|m| m.sequence_min = Sequence(11));
     with_meta(|m| m.incarnation = 1);
     let with_layout = |change: fn(&mut IndexLayout)| {
@@ -389,6 +401,104 @@ fn a_trailer_that_contradicts_itself_is_damaged_and_reads_nothing_out_of_bounds(
     with_layout(|l| l.levels[0].entries = 1);
     with_layout(|l| l.levels[0].blocks = 2);
     with_layout(|l| l.levels[0].offset = 16384);
+    with_layout(|l| l.members.push(Member::of(&meta())));
+}
+
+#[test]
+fn the_trailer_of_an_index_segment_names_its_members() {
+    let index_meta = SealedMeta {
+        file_kind: FileKind::Index,
+        log_end: 8296,
+        index_offset: 4096,
+        trailer_offset: 12288,
+        ..meta()
+    };
+    let member = |segment, incarnation, log_end, file_kind, collection| Member {
+        segment: SegmentId(segment),
+        incarnation,
+        log_end,
+        file_kind,
+        collection: CollectionId(collection),
+    };
+    let index_layout = IndexLayout {
+        fingerprints: FingerprintLayout { offset: 8192, place_bits: 11, ..layout().fingerprints },
+        levels: vec![LevelLayout { offset: 4096, entries: 2, blocks: 1 }],
+        members: vec![
+            member(3, INCARNATION + 1, 4176, FileKind::Log, 0),
+            member(4, INCARNATION + 2, 4120, FileKind::Sorted, 5),
+        ],
+        ..layout()
+    };
+    let block = index_layout.encode_trailer(&index_meta);
+    assert_eq!(block[..4], bytes("a95079cb"));
+    let expected = "0020000000000000 01000000 01000000 04 0b 04 01 02 000000
+        0010000000000000 0200000000000000 01000000 00000000
+        0300000000000000 8977665544332211 5010000000000000 01 000000 00000000
+        0400000000000000 8a77665544332211 1810000000000000 02 000000 05000000";
+    assert_eq!(block[272..], padded(expected, BLOCK_BYTES - 272));
+    let decode = |meta: &SealedMeta, layout: &IndexLayout| {
+        let block = layout.encode_trailer(meta);
+        IndexLayout::decode_trailer(&block, INCARNATION, meta.trailer_offset)
+    };
+    assert_eq!(decode(&index_meta, &index_layout), Ok((index_meta.clone(), index_layout.clone())));
+
+    let refused = |change: fn(&mut SealedMeta, &mut IndexLayout)| {
+        let (mut meta, mut layout) = (index_meta.clone(), index_layout.clone());
+        change(&mut meta, &mut layout);
+        let decoded = decode(&meta, &layout);
+        assert!(matches!(decoded, Err(FormatFault::Damaged(_))), "{meta:?} {layout:?}");
+    };
+    refused(|_, layout| drop(layout.members.pop()));
+    refused(|_, layout| layout.members.clear());
+    refused(|_, layout| layout.members[0].log_end += 8);
+    refused(|_, layout| layout.members[0].log_end = u64::MAX);
+    refused(|_, layout| layout.members[0].file_kind = FileKind::Index);
+    refused(|meta, _| meta.index_offset = 8192);
+    refused(|meta, _| meta.file_kind = FileKind::Log);
+    refused(|meta, layout| {
+        layout.members = vec![layout.members[1]; MEMBERS_MAX + 1];
+        meta.log_end = layout.members.iter().map(|member| member.log_end).sum();
+    });
+}
+
+#[test]
+fn a_sorted_record_says_only_what_does_not_go_without_saying() {
+    let (id, wide_id, document) = (b"id", [b'k'; 256], [b'd'; 65_536]);
+    let cases: [(Kind, u32, u64, &[u8], &[u8], u64, &str); 6] = [
+        (Kind::Put, 5, 0, id, b"document", 4096, "01 02 0800 a07b4fc8"),
+        (Kind::Delete, 5, 10, id, b"", 4136, "22 02 0000 a5a56ae5 0a00000000000000"),
+        (Kind::Put, 6, 0, id, b"document", 4096, "41 02 0800 6a40563c 06000000"),
+        (Kind::Damaged, 6, 9, id, b"", 4096, "66 02 0000 ad6ecc97 0900000000000000 06000000"),
+        (Kind::Put, 5, 0, &wide_id, b"", 4096, "11 00 0000 d69eb035 00000000 0001 0000"),
+        (
+            Kind::Put,
+            6,
+            9,
+            id,
+            &document,
+            4096,
+            "71 00 0000 de4641a6 00000100 0200 0000 0900000000000000 06000000",
+        ),
+    ];
+    for (kind, collection, sequence, id, document, offset, expected) in cases {
+        let (collection, expected) = (CollectionId(collection), bytes(expected));
+        let id_len = u16::try_from(id.len()).unwrap();
+        let document_len = u32::try_from(document.len()).unwrap();
+        let content = [id, document].concat();
+        let header = SortedHeader {
+            kind,
+            id_len,
+            document_len,
+            collection,
+            sequence: Sequence(sequence),
+            content_checksum: content_checksum(kind, collection, id_len, document_len, &content),
+        };
+        let mut out = Vec::new();
+        header.append(&mut out, CollectionId(5), INCARNATION, offset);
+        assert_eq!(out, expected, "{header:?}");
+        let parsed = SortedHeader::parse(&expected, CollectionId(5), INCARNATION, offset);
+        assert_eq!(parsed, Ok((header, expected.len())));
+    }
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub(crate) const BLOCK_HEADER_BYTES: usize = 64;
 pub(crate) const PREFIX_BYTES_MAX: usize = 48;
 
 const PREFIX: usize = 16;
-const HEAD_BYTES: usize = 8;
+/// The bytes of a key that an entry shows, behind its block's prefix.
+pub(crate) const HEAD_BYTES: usize = 8;
 const COLLECTION_BYTES: usize = 4;
 /// So many equal heads are counted one by one.
 const TIES_FEW: usize = 4;

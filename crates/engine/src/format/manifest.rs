@@ -7,6 +7,7 @@
 //! 2. Edit kinds are explicit and never reused; an unknown one needs a newer version.
 
 use super::bytes::{Reader, put_bytes};
+use super::full_key::{Bound, FullKey};
 use super::record::mix;
 use super::{CollectionId, SealedMeta, SegmentId, Sequence};
 
@@ -109,6 +110,61 @@ impl CatalogueChange {
     }
 }
 
+/// The log segments whose records a run of level 0 has: all from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    pub(crate) first: SegmentId,
+    pub(crate) last: SegmentId,
+}
+
+impl Age {
+    /// Of a log segment.
+    pub(crate) fn of(segment: SegmentId) -> Self {
+        Self { first: segment, last: segment }
+    }
+
+    /// From the older run's first segment to the newer run's last.
+    pub(crate) fn span(older: Self, newer: Self) -> Self {
+        Self { first: older.first.min(newer.first), last: older.last.max(newer.last) }
+    }
+}
+
+/// The keys that a sorted segment shows, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub(crate) first: FullKey,
+    pub(crate) last: FullKey,
+}
+
+/// Where a sealed segment belongs. One without a placement is a log segment: a run of level 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// A run of level 0 whose records lie in other segments, which are no runs of their own.
+    Index { age: Age, members: Vec<SegmentId> },
+    /// A piece of a run of level 0 in key order: the pieces of one age and sweep are one run.
+    /// `sweep` is the number of the sweep that carried the records forward, 0 without one.
+    Sorted { age: Age, sweep: u64, keys: KeyRange },
+    /// A piece of level 1. `lower` says whether the segment has superseded records below the keys.
+    Level1 { keys: KeyRange, lower: Bound },
+    /// Its records were merged, but for those whose ids are damaged: looked at last.
+    Quarantined,
+}
+
+/// A sweep under way: level 0 up to `cut` is merged into level 1 for the keys below `cursor`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SweepState {
+    /// Above those of all earlier sweeps.
+    pub(crate) number: u64,
+    /// The last log segment that it covers.
+    pub(crate) cut: SegmentId,
+    /// The first key that is still to be merged; `None` before the first step.
+    pub(crate) cursor: Option<FullKey>,
+    /// Ids and documents of level 0 that it has merged, in bytes.
+    pub(crate) merged_bytes: u64,
+    /// Collections that were dropped up to here are left out, in all of it.
+    pub(crate) horizon: Sequence,
+}
+
 /// One change to the set of files, or to what the manifest knows of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
@@ -126,6 +182,129 @@ pub(crate) enum Edit {
     Next { segment: SegmentId, collection: CollectionId, sequence: Sequence },
     /// The database was closed cleanly: every earlier record of this manifest must verify.
     Closed,
+    /// Where a sealed segment belongs, until the next such edit or its removal.
+    Placed { segment: SegmentId, placement: Placement },
+    /// A sweep begins, or has come this far.
+    Sweep(SweepState),
+    /// The sweep has come to the end of all keys.
+    SweepEnded,
+    /// Versions that no reader at or above this sequence sees may be gone.
+    Horizon(Sequence),
+    /// No record of a dropped collection is left.
+    Forgotten { collection: CollectionId },
+    /// A segment has a record whose id is damaged: no index can name it.
+    Damaged { segment: SegmentId },
+    /// An estimate: the ids and documents of older runs that this one's records supersede, in bytes.
+    Shadowed { segment: SegmentId, bytes: u64 },
+}
+
+impl Age {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.first.0.to_le_bytes());
+        out.extend_from_slice(&self.last.0.to_le_bytes());
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (first, last) = (SegmentId(from.u64()?), SegmentId(from.u64()?));
+        (first <= last).then_some(Self { first, last })
+    }
+}
+
+impl KeyRange {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_key(out, &self.first);
+        put_key(out, &self.last);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (first, last) = (key(from)?, key(from)?);
+        (first <= last).then_some(Self { first, last })
+    }
+}
+
+fn put_key(out: &mut Vec<u8>, key: &FullKey) {
+    let bytes = key.as_bytes();
+    let len = u32::try_from(bytes.len()).expect("a key has at most 65 539 bytes");
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn key(from: &mut Reader<'_>) -> Option<FullKey> {
+    let len = from.u32()? as usize;
+    FullKey::parse(from.take(len)?)
+}
+
+impl Placement {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Index { age, members } => {
+                out.push(1);
+                age.encode(out);
+                let count = u32::try_from(members.len()).expect("members are few");
+                out.extend_from_slice(&count.to_le_bytes());
+                for member in members {
+                    out.extend_from_slice(&member.0.to_le_bytes());
+                }
+            }
+            Self::Sorted { age, sweep, keys } => {
+                out.push(2);
+                age.encode(out);
+                out.extend_from_slice(&sweep.to_le_bytes());
+                keys.encode(out);
+            }
+            Self::Level1 { keys, lower } => {
+                out.push(3);
+                out.push(*lower as u8);
+                keys.encode(out);
+            }
+            Self::Quarantined => out.push(4),
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, ManifestFault> {
+        let placement = match from.u8().ok_or(CUT)? {
+            1 => Age::decode(from).zip(from.u32()).and_then(|(age, count)| {
+                let members = (0..count).map(|_| from.u64().map(SegmentId)).collect::<Option<_>>();
+                Some(Self::Index { age, members: members? })
+            }),
+            2 => Age::decode(from)
+                .zip(from.u64())
+                .zip(KeyRange::decode(from))
+                .map(|((age, sweep), keys)| Self::Sorted { age, sweep, keys }),
+            3 => from
+                .u8()
+                .and_then(Bound::from_byte)
+                .zip(KeyRange::decode(from))
+                .map(|(lower, keys)| Self::Level1 { keys, lower }),
+            4 => Some(Self::Quarantined),
+            kind => return Err(ManifestFault::Newer(format!("placement {kind}"))),
+        };
+        placement.ok_or(CUT)
+    }
+}
+
+impl SweepState {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.cut.0.to_le_bytes());
+        out.extend_from_slice(&self.merged_bytes.to_le_bytes());
+        out.extend_from_slice(&self.horizon.0.to_le_bytes());
+        match &self.cursor {
+            Some(cursor) => put_key(out, cursor),
+            // No key is empty: each has a collection.
+            None => out.extend_from_slice(&0u32.to_le_bytes()),
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (number, cut, merged_bytes) = (from.u64()?, SegmentId(from.u64()?), from.u64()?);
+        let horizon = Sequence(from.u64()?);
+        let cursor = match from.u32()? as usize {
+            0 => None,
+            len => Some(FullKey::parse(from.take(len)?)?),
+        };
+        Some(Self { number, cut, cursor, merged_bytes, horizon })
+    }
 }
 
 impl Edit {
@@ -166,6 +345,33 @@ impl Edit {
                 out.extend_from_slice(&sequence.0.to_le_bytes());
             }
             Self::Closed => out.push(8),
+            Self::Placed { segment, placement } => {
+                out.push(9);
+                out.extend_from_slice(&segment.0.to_le_bytes());
+                placement.encode(out);
+            }
+            Self::Sweep(sweep) => {
+                out.push(10);
+                sweep.encode(out);
+            }
+            Self::SweepEnded => out.push(11),
+            Self::Horizon(sequence) => {
+                out.push(12);
+                out.extend_from_slice(&sequence.0.to_le_bytes());
+            }
+            Self::Forgotten { collection } => {
+                out.push(13);
+                out.extend_from_slice(&collection.0.to_le_bytes());
+            }
+            Self::Shadowed { segment, bytes } => {
+                out.push(14);
+                out.extend_from_slice(&segment.0.to_le_bytes());
+                out.extend_from_slice(&bytes.to_le_bytes());
+            }
+            Self::Damaged { segment } => {
+                out.push(15);
+                out.extend_from_slice(&segment.0.to_le_bytes());
+            }
         }
     }
 
@@ -202,6 +408,19 @@ impl Edit {
                 },
             ),
             8 => Some(Self::Closed),
+            9 => {
+                let segment = SegmentId(from.u64().ok_or(CUT)?);
+                Some(Self::Placed { segment, placement: Placement::decode(from)? })
+            }
+            10 => SweepState::decode(from).map(Self::Sweep),
+            11 => Some(Self::SweepEnded),
+            12 => from.u64().map(|sequence| Self::Horizon(Sequence(sequence))),
+            13 => from.u32().map(|id| Self::Forgotten { collection: CollectionId(id) }),
+            14 => from
+                .u64()
+                .zip(from.u64())
+                .map(|(segment, bytes)| Self::Shadowed { segment: SegmentId(segment), bytes }),
+            15 => from.u64().map(|segment| Self::Damaged { segment: SegmentId(segment) }),
             _ => return Err(ManifestFault::Newer(format!("manifest edit {kind}"))),
         };
         edit.ok_or(CUT)

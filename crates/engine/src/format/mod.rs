@@ -1,13 +1,13 @@
 //! Bytes to values and back: pure, without I/O. `docs/format.md` draws every structure.
 
 mod bytes;
-#[cfg_attr(not(test), expect(dead_code, reason = "comes into use with compaction"))]
 mod full_key;
 mod index_block;
-mod level1;
 mod manifest;
 mod record;
+mod sealed_meta;
 mod segment_header;
+mod sorted_record;
 mod trailer;
 mod types;
 
@@ -18,6 +18,8 @@ pub(crate) use full_key::*;
 pub(crate) use index_block::*;
 pub(crate) use manifest::*;
 pub(crate) use record::*;
+pub(crate) use sealed_meta::*;
 pub(crate) use segment_header::*;
+pub(crate) use sorted_record::*;
 pub(crate) use trailer::*;
 pub(crate) use types::*;

@@ -188,9 +188,20 @@ impl RecordHeader {
         RECORD_HEADER_BYTES + usize::from(self.id_len) + self.document_len as usize
     }
 
+    /// The id and the document, in bytes.
+    pub(crate) fn content_len(&self) -> u64 {
+        u64::from(self.id_len) + u64::from(self.document_len)
+    }
+
     /// Where the document begins in the record.
     pub(crate) fn document_start(&self) -> usize {
         RECORD_HEADER_BYTES + usize::from(self.id_len)
+    }
+
+    /// The checksum of the content, of a record that stands at `offset` of its file.
+    #[inline]
+    pub(crate) fn content_checksum(&self, incarnation: u64, offset: u64) -> u32 {
+        self.checksum ^ mix(incarnation, offset, self.sequence.0)
     }
 
     /// Verifies the content. `bytes` begins with the record and holds at least its used length.
@@ -204,7 +215,7 @@ impl RecordHeader {
         let content = bytes.get(RECORD_HEADER_BYTES..self.used_len()).ok_or(RecordFault::Short)?;
         let checksum =
             content_checksum(self.kind, self.collection, self.id_len, self.document_len, content);
-        if self.checksum == checksum ^ mix(incarnation, offset, self.sequence.0) {
+        if self.content_checksum(incarnation, offset) == checksum {
             Ok(())
         } else {
             Err(RecordFault::Content)

@@ -50,8 +50,10 @@ impl FormatFault {
 pub(crate) enum FileKind {
     /// Log records in the order of arrival: level 0.
     Log = 1,
-    /// Records in the order of ids, with the short header: level 1.
+    /// Records in the order of ids, with the short header.
     Sorted = 2,
+    /// One index over the records of other segments, and no records of its own.
+    Index = 3,
 }
 
 impl FileKind {
@@ -59,6 +61,7 @@ impl FileKind {
         match byte {
             1 => Some(Self::Log),
             2 => Some(Self::Sorted),
+            3 => Some(Self::Index),
             _ => None,
         }
     }

@@ -1,205 +1,31 @@
-//! What is known of a sealed segment: in the manifest, so that opening a database visits no
-//! segment, and in the segment's last block, so that a segment can be read without a manifest.
+//! A sealed segment's last block: its description, and where the parts of its index are.
 //!
 //! Invariants:
 //!
-//! 1. The bounds never exclude a key that the segment has, however long the keys are.
-//! 2. A decoded trailer's regions lie between the index's offset and the trailer, block-aligned,
+//! 1. A decoded trailer's regions lie between the index's offset and the trailer, block-aligned,
 //!    and their sizes agree with their counts: a reader may compute places from them without
 //!    checking.
-
-use std::cmp::Ordering;
+//! 2. The members of an index segment, one behind the other, are as long as its description says.
 
 use super::bytes::Reader;
 use super::index_block::{
-    BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockHeader, BlockType, Width, compare_with_prefix,
-    verify_block,
+    BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockHeader, BlockType, Width, verify_block,
 };
+use super::sealed_meta::SealedMeta;
 use super::segment_header::{FileKind, FormatFault, LOG_START, SEGMENT_VERSION};
-use super::types::{CollectionId, Key, SegmentId, Sequence};
+use super::types::{CollectionId, SegmentId};
 
 /// The most levels that a sorted index can have: enough for 2^63 records.
 pub(crate) const LEVELS_MAX: usize = 8;
+/// The most segments that an index segment can be over.
+pub(crate) const MEMBERS_MAX: usize = 64;
 /// Buckets in a fingerprint block.
 pub(crate) const BUCKETS_A_BLOCK: u32 = 63;
 
 const MAGIC: &[u8; 8] = b"SEDTRAIL";
-const BOUND_BYTES_MAX: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// What a damaged trailer's contradictions are reported as.
 const CONTRADICTION: FormatFault = FormatFault::Damaged("the trailer contradicts itself");
-
-/// A bound of full keys (the collection in four big-endian bytes, then the id), cut to 32 bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyBound {
-    len: u8,
-    bytes: [u8; BOUND_BYTES_MAX],
-}
-
-impl KeyBound {
-    /// No key is below the least one, and as an upper bound it excludes nothing.
-    const NONE: Self = Self { len: 0, bytes: [0; BOUND_BYTES_MAX] };
-
-    /// At or below `key` and everything after it.
-    pub(crate) fn lower(collection: CollectionId, id: &[u8]) -> Self {
-        Self::cut(collection, id).0
-    }
-
-    /// At or above `key` and everything before it; where a cut key cannot be raised, it excludes
-    /// nothing.
-    pub(crate) fn upper(collection: CollectionId, id: &[u8]) -> Self {
-        let (mut bound, cut) = Self::cut(collection, id);
-        if !cut {
-            return bound;
-        }
-        // Everything that begins as the cut bytes do is below their successor.
-        while let Some(last) = usize::from(bound.len).checked_sub(1) {
-            if let Some(raised) = bound.bytes[last].checked_add(1) {
-                bound.bytes[last] = raised;
-                return bound;
-            }
-            bound.bytes[last] = 0;
-            bound.len -= 1;
-        }
-        Self::NONE
-    }
-
-    fn cut(collection: CollectionId, id: &[u8]) -> (Self, bool) {
-        let mut bound = Self::NONE;
-        let taken = id.len().min(BOUND_BYTES_MAX - 4);
-        bound.bytes[..4].copy_from_slice(&collection.0.to_be_bytes());
-        bound.bytes[4..4 + taken].copy_from_slice(&id[..taken]);
-        bound.len = u8::try_from(4 + taken).expect("at most 32");
-        (bound, taken < id.len())
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-
-    /// How a key compares to the bound.
-    fn compare(&self, collection: CollectionId, id: &[u8]) -> Ordering {
-        let bound = self.as_bytes();
-        compare_with_prefix(collection, id, bound).then((id.len() + 4).cmp(&bound.len()))
-    }
-
-    fn decode(len: u8, bytes: &[u8]) -> Option<Self> {
-        let bytes: [u8; BOUND_BYTES_MAX] = bytes.try_into().ok()?;
-        (usize::from(len) <= BOUND_BYTES_MAX).then_some(Self { len, bytes })
-    }
-}
-
-impl std::fmt::Debug for KeyBound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.as_bytes().escape_ascii())
-    }
-}
-
-/// A sealed segment, as the manifest knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SealedMeta {
-    pub(crate) id: SegmentId,
-    pub(crate) incarnation: u64,
-    pub(crate) file_kind: FileKind,
-    /// Where the log's last record ends, in bytes.
-    pub(crate) log_end: u64,
-    /// Where the index's first block stands, in bytes.
-    pub(crate) index_offset: u64,
-    /// Where the trailer, the file's last block, stands, in bytes.
-    pub(crate) trailer_offset: u64,
-    /// Records in the index: every version of every id that was not superseded before.
-    pub(crate) records: u64,
-    /// Different ids among them.
-    pub(crate) ids: u64,
-    /// Tombstones among the records.
-    pub(crate) tombstones: u64,
-    /// The lowest sequence of an indexed record; 0 when there is none.
-    pub(crate) sequence_min: Sequence,
-    /// The highest.
-    pub(crate) sequence_max: Sequence,
-    pub(crate) first_key: KeyBound,
-    pub(crate) last_key: KeyBound,
-}
-
-impl SealedMeta {
-    /// The length of the file in bytes.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        self.trailer_offset + BLOCK
-    }
-
-    /// Whether the key lies within the segment's bounds. Costs two short comparisons.
-    pub(crate) fn may_hold(&self, key: &Key<'_>) -> bool {
-        self.records != 0
-            && self.first_key.compare(key.collection, key.id) != Ordering::Less
-            && (self.last_key.len == 0
-                || self.last_key.compare(key.collection, key.id) != Ordering::Greater)
-    }
-
-    /// Appends 152 bytes.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        for field in [
-            self.id.0,
-            self.incarnation,
-            self.log_end,
-            self.index_offset,
-            self.trailer_offset,
-            self.records,
-            self.ids,
-            self.tombstones,
-            self.sequence_min.0,
-            self.sequence_max.0,
-        ] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-        out.extend_from_slice(&[self.file_kind as u8, self.first_key.len, self.last_key.len]);
-        out.extend_from_slice(&[0; 5]);
-        out.extend_from_slice(&self.first_key.bytes);
-        out.extend_from_slice(&self.last_key.bytes);
-    }
-
-    /// Reads what [`SealedMeta::encode`] wrote; `None` when it is cut or contradicts itself.
-    pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        let (id, incarnation) = (SegmentId(from.u64()?), from.u64()?);
-        let [log_end, index_offset, trailer_offset] = [from.u64()?, from.u64()?, from.u64()?];
-        let [records, ids, tombstones] = [from.u64()?, from.u64()?, from.u64()?];
-        let [sequence_min, sequence_max] = [Sequence(from.u64()?), Sequence(from.u64()?)];
-        let file_kind = FileKind::from_byte(from.u8()?)?;
-        let [first_len, last_len] = [from.u8()?, from.u8()?];
-        from.take(5)?;
-        let first_key = KeyBound::decode(first_len, from.take(BOUND_BYTES_MAX)?)?;
-        let last_key = KeyBound::decode(last_len, from.take(BOUND_BYTES_MAX)?)?;
-        let meta = Self {
-            id,
-            incarnation,
-            file_kind,
-            log_end,
-            index_offset,
-            trailer_offset,
-            records,
-            ids,
-            tombstones,
-            sequence_min,
-            sequence_max,
-            first_key,
-            last_key,
-        };
-        meta.is_consistent().then_some(meta)
-    }
-
-    fn is_consistent(&self) -> bool {
-        LOG_START <= self.log_end
-            && self.log_end <= self.index_offset
-            && self.index_offset < self.trailer_offset
-            && self.index_offset.is_multiple_of(BLOCK)
-            && self.trailer_offset.is_multiple_of(BLOCK)
-            && self.trailer_offset <= i64::MAX as u64 - BLOCK
-            && self.ids <= self.records
-            && self.tombstones <= self.records
-            && self.sequence_min <= self.sequence_max
-            // Records are aligned to 8 bytes.
-            && self.records <= (self.log_end - LOG_START) / 8
-    }
-}
 
 /// Where a fingerprint table is, and its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +48,51 @@ pub(crate) struct LevelLayout {
     pub(crate) blocks: u32,
 }
 
+/// A segment whose records an index segment names.
+///
+/// A place in the index is the record's offset in its member, behind the ends of all members before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) segment: SegmentId,
+    pub(crate) incarnation: u64,
+    /// Where the member's last record ends, in bytes.
+    pub(crate) log_end: u64,
+    pub(crate) file_kind: FileKind,
+    /// See [`SealedMeta::default_collection`].
+    pub(crate) collection: CollectionId,
+}
+
+impl Member {
+    /// A segment as a member.
+    pub(crate) fn of(meta: &SealedMeta) -> Self {
+        Self {
+            segment: meta.id,
+            incarnation: meta.incarnation,
+            log_end: meta.log_end,
+            file_kind: meta.file_kind,
+            collection: meta.default_collection(),
+        }
+    }
+
+    /// Appends 32 bytes.
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.segment.0.to_le_bytes());
+        out.extend_from_slice(&self.incarnation.to_le_bytes());
+        out.extend_from_slice(&self.log_end.to_le_bytes());
+        out.extend_from_slice(&[self.file_kind as u8, 0, 0, 0]);
+        out.extend_from_slice(&self.collection.0.to_le_bytes());
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let (segment, incarnation, log_end) = (SegmentId(from.u64()?), from.u64()?, from.u64()?);
+        let file_kind = FileKind::from_byte(from.u8()?)?;
+        from.take(3)?;
+        let collection = CollectionId(from.u32()?);
+        let has_records = file_kind != FileKind::Index && log_end >= LOG_START;
+        has_records.then_some(Self { segment, incarnation, log_end, file_kind, collection })
+    }
+}
+
 /// Where the parts of a segment's index are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexLayout {
@@ -231,6 +102,8 @@ pub(crate) struct IndexLayout {
     /// From the level that names every record up to the one of a single block; empty without
     /// records.
     pub(crate) levels: Vec<LevelLayout>,
+    /// Of an index segment, the segments that have its records; else empty.
+    pub(crate) members: Vec<Member>,
 }
 
 impl IndexLayout {
@@ -246,20 +119,24 @@ impl IndexLayout {
         out.extend_from_slice(&table.offset.to_le_bytes());
         out.extend_from_slice(&table.blocks.to_le_bytes());
         out.extend_from_slice(&table.buckets.to_le_bytes());
-        let byte = |n: usize| u8::try_from(n).expect("widths and levels are below 256");
+        let byte = |n: usize| u8::try_from(n).expect("widths and counts are below 256");
         out.extend_from_slice(&[
             byte(table.slots.bytes()),
             table.place_bits,
             byte(self.places.bytes()),
             byte(self.levels.len()),
         ]);
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&[byte(self.members.len()), 0, 0, 0]);
         for level in &self.levels {
             out.extend_from_slice(&level.offset.to_le_bytes());
             out.extend_from_slice(&level.entries.to_le_bytes());
             out.extend_from_slice(&level.blocks.to_le_bytes());
             out.extend_from_slice(&[0; 4]);
         }
+        for member in &self.members {
+            member.encode(&mut out);
+        }
+        debug_assert!(out.len() <= BLOCK_BYTES, "the levels and members fit");
         out.resize(BLOCK_BYTES, 0);
         TRAILER.seal(&mut out, meta.incarnation, meta.trailer_offset);
         out
@@ -302,8 +179,9 @@ impl IndexLayout {
         let (offset, blocks, buckets) = (from.u64()?, from.u32()?, from.u32()?);
         let (slots, place_bits) = (Width::from_byte(from.u8()?)?, from.u8()?);
         let (places, levels) = (Width::from_byte(from.u8()?)?, usize::from(from.u8()?));
-        from.take(4)?;
-        if levels > LEVELS_MAX {
+        let members = usize::from(from.u8()?);
+        from.take(3)?;
+        if levels > LEVELS_MAX || members > MEMBERS_MAX {
             return None;
         }
         let fingerprints = FingerprintLayout { offset, blocks, buckets, slots, place_bits };
@@ -314,10 +192,11 @@ impl IndexLayout {
                 Some(LevelLayout { offset, entries, blocks })
             })
             .collect::<Option<Vec<_>>>()?;
-        Some(Self { fingerprints, places, levels })
+        let members = (0..members).map(|_| Member::decode(from)).collect::<Option<Vec<_>>>()?;
+        Some(Self { fingerprints, places, levels, members })
     }
 
-    /// Invariant 2.
+    /// Invariants 1 and 2.
     fn fits(&self, meta: &SealedMeta) -> bool {
         let within = |offset: u64, blocks: u32| {
             offset >= meta.index_offset
@@ -343,8 +222,14 @@ impl IndexLayout {
             entries = u64::from(level.blocks);
             fits
         });
+        let data_end = self.members.iter().try_fold(0u64, |sum, m| sum.checked_add(m.log_end));
+        let members_fit = match meta.file_kind {
+            FileKind::Index => data_end == Some(meta.log_end),
+            FileKind::Log | FileKind::Sorted => self.members.is_empty(),
+        };
         table_fits
             && levels_fit
+            && members_fit
             && self.places == Width::of_places(meta.log_end)
             && self.levels.is_empty() == (meta.records == 0)
     }

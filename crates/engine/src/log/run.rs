@@ -132,6 +132,11 @@ impl Run {
         self.file.path()
     }
 
+    /// Whether anything is in it besides marks.
+    pub(crate) fn has_records(&self) -> bool {
+        self.memtable.len() > 0 || !self.catalogue.lock().is_empty()
+    }
+
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }

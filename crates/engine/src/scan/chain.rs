@@ -14,7 +14,7 @@ use super::chain_cursor::ChainCursor;
 use super::cursor::Cursor;
 use crate::error::Result;
 use crate::format::{
-    CollectionId, Direction, FullKey, Key, KeyBound, Position, Sequence, Side, full_key_head,
+    Bound, CollectionId, Direction, FullKey, Key, KeyBound, Position, Sequence, Side, full_key_head,
 };
 use crate::segment::{Record, Regime, SealedSegment};
 use crate::sync::Arc;
@@ -38,15 +38,6 @@ pub(crate) struct ChainEntry {
     segment: Arc<SealedSegment>,
     lower: Bound,
     upper: Bound,
-}
-
-/// What ends an entry's range on one side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    /// The segment has nothing beyond.
-    Own,
-    /// The segment may have records beyond: they are superseded.
-    Clipped,
 }
 
 impl ChainEntry {

@@ -8,10 +8,10 @@
 //!    a walk meets a bound that clips the segment.
 //! 3. Turning round goes back over the same records, into the entry before as well.
 
-use super::chain::{Bound, Chain, ChainEntry};
+use super::chain::{Chain, ChainEntry};
 use super::cursor::Cursor;
 use crate::error::Result;
-use crate::format::{Direction, Position};
+use crate::format::{Bound, Direction, Position};
 use crate::segment::{Record, Regime, SealedSegment};
 use crate::sync::Arc;
 

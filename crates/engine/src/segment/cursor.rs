@@ -4,13 +4,20 @@
 //!
 //! 1. The cursor keeps its segment open, and its records keep their bytes: neither needs a version.
 //! 2. It stands on an entry by number, so turning round goes back over the very same entries.
+//! 3. Only a sequential cursor goes on behind a damaged record, and only where the index told which
+//!    record that is.
 
+use super::damage::{DamagedEntry, examine};
+use super::data::RecordPlace;
 use super::file::Regime;
 use super::index::BlockBuffer;
 use super::reader::SealedSegment;
 use super::record::Record;
-use super::sorted::Target;
-use crate::error::Result;
+use super::record_format::RecordFormat;
+use super::sorted::{Damage, Target};
+use super::window::Window;
+use crate::disk::Access;
+use crate::error::{Error, Result};
 use crate::format::{Direction, Position};
 use crate::scan::Cursor;
 use crate::sync::Arc;
@@ -27,20 +34,29 @@ const TAKEN: usize = 8;
 pub(crate) struct SegmentCursor {
     segment: Arc<SealedSegment>,
     regime: Regime,
-    /// The number of the entry that it stands on, while there is a record.
+    /// The number of the entry that it stands on, while there is a record, or a damaged one.
     entry: u64,
     record: Option<Record>,
     buffer: BlockBuffer,
     taken: Taken,
     /// The entry that an announced seek will stand on; the inner `None` is no entry.
     approached: Option<Option<u64>>,
+    sequential: Option<Box<Sequential>>,
 }
 
-/// Where the records of the current entry and the next ones stand.
+/// What a sequential cursor has besides.
+#[derive(Debug)]
+struct Sequential {
+    window: Window,
+    /// The entry that it stands on, if its record is damaged.
+    damaged: Option<DamagedEntry>,
+}
+
+/// The places of the current entry's record and of the next ones.
 #[derive(Debug)]
 struct Taken {
     direction: Direction,
-    offsets: [u64; TAKEN],
+    places: [u64; TAKEN],
     len: usize,
     /// The current entry's.
     at: usize,
@@ -55,15 +71,46 @@ impl SegmentCursor {
             entry: 0,
             record: None,
             buffer: BlockBuffer::default(),
-            taken: Taken { direction, offsets: [0; TAKEN], len: 0, at: 0 },
+            taken: Taken { direction, places: [0; TAKEN], len: 0, at: 0 },
             approached: None,
+            sequential: None,
         }
+    }
+
+    /// A cursor for whoever goes through all records forward: without the map, through a window
+    /// where the records stand in order. It goes on behind records that are damaged.
+    pub(super) fn sequential(segment: Arc<SealedSegment>, access: Access) -> Self {
+        let sequential = Sequential { window: Window::new(access), damaged: None };
+        Self { sequential: Some(Box::new(sequential)), ..Self::new(segment, Regime::Pread) }
+    }
+
+    /// After an error of a sequential cursor's seek or step: the entry that it stands on, if what
+    /// failed is that entry's record. A step then leads to the next entry. `None` after an error of
+    /// any other kind, which the cursor cannot go on from.
+    pub(crate) fn damaged(&self) -> Option<&DamagedEntry> {
+        self.sequential.as_ref()?.damaged.as_ref()
+    }
+
+    /// Where the record of the current entry stands, while there is a record, or a damaged one.
+    ///
+    /// # Errors
+    ///
+    /// None but what the seek or step before would have met.
+    pub(crate) fn place(&self) -> Result<RecordPlace> {
+        debug_assert!(self.stands(), "the cursor stands on an entry");
+        let sorted = self.segment.sorted(self.regime)?;
+        Ok(sorted.records.locate(self.taken.places[self.taken.at]))
+    }
+
+    fn stands(&self) -> bool {
+        self.record.is_some() || self.damaged().is_some()
     }
 
     /// The entry that a seek leads to.
     fn find(&mut self, position: Position<'_>, direction: Direction) -> Result<Option<u64>> {
         let sorted = self.segment.sorted(self.regime)?;
-        let bound = sorted.lower_bound(&Target::Position(position), &mut self.buffer)?;
+        let damage = if self.sequential.is_some() { Damage::Passes } else { Damage::Fails };
+        let bound = sorted.lower_bound(&Target::Position(position), damage, &mut self.buffer)?;
         Ok(match direction {
             Direction::Forward => (bound < sorted.len()).then_some(bound),
             Direction::Reverse => bound.checked_sub(1),
@@ -77,12 +124,12 @@ impl SegmentCursor {
     fn take(&mut self, entry: u64, direction: Direction) -> Result<()> {
         let sorted = self.segment.sorted(self.regime)?;
         let taken = &mut self.taken;
-        taken.len = sorted.offsets(entry, direction, &mut taken.offsets, &mut self.buffer)?;
+        taken.len = sorted.places(entry, direction, &mut taken.places, &mut self.buffer)?;
         taken.at = 0;
         taken.direction = direction;
         if self.regime == Regime::Mapped {
-            for offset in &taken.offsets[..taken.len.min(AHEAD + 1)] {
-                sorted.file.prefetch(*offset);
+            for place in &taken.places[..taken.len.min(AHEAD + 1)] {
+                sorted.records.prefetch(*place);
             }
         }
         self.entry = entry;
@@ -91,9 +138,47 @@ impl SegmentCursor {
 
     /// Reads the record of the current entry.
     fn read(&mut self) -> Result<()> {
+        if self.sequential.is_some() {
+            return self.read_sequentially();
+        }
         let sorted = self.segment.sorted(self.regime)?;
-        let offset = self.taken.offsets[self.taken.at];
-        sorted.file.read_into(&mut self.record, offset, sorted.log_end, self.regime)
+        let place = self.taken.places[self.taken.at];
+        sorted.records.read_into(&mut self.record, place, self.regime)
+    }
+
+    fn read_sequentially(&mut self) -> Result<()> {
+        self.clear();
+        let Some(sequential) = &mut self.sequential else { return Ok(()) };
+        let sorted = self.segment.sorted(self.regime)?;
+        let place = self.taken.places[self.taken.at];
+        // A file that cannot be opened is no damage of one record.
+        let (file, offset, end) = sorted.records.at(place)?;
+        let in_order = matches!(file.format(), RecordFormat::Sorted { .. })
+            && sorted.records.members.is_none()
+            && self.taken.direction == Direction::Forward;
+        let read = if in_order {
+            sequential.window.read(file, offset, end)
+        } else {
+            file.read(offset, end, self.regime)
+        };
+        match read {
+            Ok(record) => self.record = Some(record),
+            Err(error @ Error::Corrupt { .. }) => {
+                let damaged = examine(&self.segment, self.entry, place, error.clone())?;
+                sequential.damaged = Some(damaged);
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Stands on nothing.
+    fn clear(&mut self) {
+        self.record = None;
+        if let Some(sequential) = &mut self.sequential {
+            sequential.damaged = None;
+        }
     }
 }
 
@@ -114,14 +199,14 @@ impl Cursor for SegmentCursor {
         match self.approached.take().flatten() {
             Some(_) => self.read(),
             None => {
-                self.record = None;
+                self.clear();
                 Ok(())
             }
         }
     }
 
     fn step(&mut self, direction: Direction) -> Result<()> {
-        debug_assert!(self.record.is_some(), "the cursor stands on an entry");
+        debug_assert!(self.stands(), "the cursor stands on an entry");
         let next = match direction {
             Direction::Forward => {
                 Some(self.entry + 1).filter(|next| *next < self.segment.meta().records)
@@ -129,7 +214,7 @@ impl Cursor for SegmentCursor {
             Direction::Reverse => self.entry.checked_sub(1),
         };
         let Some(next) = next else {
-            self.record = None;
+            self.clear();
             return Ok(());
         };
         let taken = &mut self.taken;
@@ -138,8 +223,8 @@ impl Cursor for SegmentCursor {
             taken.at += 1;
             self.entry = next;
             if self.regime == Regime::Mapped {
-                let offset = taken.offsets[ahead];
-                self.segment.sorted(self.regime)?.file.prefetch(offset);
+                let place = taken.places[ahead];
+                self.segment.sorted(self.regime)?.records.prefetch(place);
             }
         } else {
             self.take(next, direction)?;

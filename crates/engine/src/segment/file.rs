@@ -18,11 +18,10 @@ use std::path::{Path, PathBuf};
 use super::pin::{Mapping, PINS, Pin, pin_of_thread};
 use super::reaper::Reaper;
 use super::record::Record;
+use super::record_format::{HEADER_BYTES_MAX, Head, RecordFormat};
 use crate::disk::{Access, Disk, DiskFile, OpenMode};
 use crate::error::{Error, Result};
-use crate::format::{
-    LOG_START, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordFault, RecordHeader, SegmentId,
-};
+use crate::format::{LOG_START, RECORD_ALIGNMENT, RecordFault, SegmentId};
 use crate::sync::{Arc, AtomicU32, Ordering, Weak};
 
 /// How documents are read.
@@ -61,6 +60,7 @@ pub(crate) fn parse_segment_name(name: &OsStr) -> Option<SegmentId> {
 pub(crate) struct SegmentFile {
     id: SegmentId,
     incarnation: u64,
+    format: RecordFormat,
     capacity: u64,
     mapping: Arc<Mapping>,
     pins: [Arc<Pin>; PINS],
@@ -77,8 +77,8 @@ impl SegmentFile {
     pub(crate) fn create(
         disk: &Arc<dyn Disk>,
         dir: &Path,
-        id: SegmentId,
-        incarnation: u64,
+        (id, incarnation): (SegmentId, u64),
+        format: RecordFormat,
         capacity: u64,
         reaper: &Arc<Reaper>,
     ) -> Result<Arc<Self>> {
@@ -94,10 +94,10 @@ impl SegmentFile {
             }
         };
         let mapping = Mapping::new(map, file, disk, path, reaper);
-        Ok(Self::from_mapping(id, incarnation, capacity, &mapping))
+        Ok(Self::from_mapping((id, incarnation), format, capacity, &mapping))
     }
 
-    /// Opens a segment's file and maps its first `len` bytes.
+    /// Opens a segment's file to read it, and maps its first `len` bytes.
     ///
     /// # Errors
     ///
@@ -105,15 +105,14 @@ impl SegmentFile {
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
-        id: SegmentId,
-        incarnation: u64,
+        (id, incarnation): (SegmentId, u64),
+        format: RecordFormat,
         len: u64,
-        mode: OpenMode,
         reaper: &Arc<Reaper>,
     ) -> Result<Arc<Self>> {
         let path = segment_path(dir, id);
         let open = || -> io::Result<_> {
-            let file = disk.open(&path, mode)?;
+            let file = disk.open(&path, OpenMode::Read)?;
             let found = file.len()?;
             Ok((file, found))
         };
@@ -124,18 +123,25 @@ impl SegmentFile {
         }
         let map = file.map(len).map_err(|e| Error::io("map", &path, e))?;
         let mapping = Mapping::new(map, file, disk, path, reaper);
-        Ok(Self::from_mapping(id, incarnation, len, &mapping))
+        Ok(Self::from_mapping((id, incarnation), format, len, &mapping))
+    }
+
+    /// The same file, whose records are read as of another format. Records of both keep it in
+    /// place.
+    pub(super) fn with_format(&self, format: RecordFormat) -> Arc<Self> {
+        Self::from_mapping((self.id, self.incarnation), format, self.capacity, &self.mapping)
     }
 
     fn from_mapping(
-        id: SegmentId,
-        incarnation: u64,
+        (id, incarnation): (SegmentId, u64),
+        format: RecordFormat,
         capacity: u64,
         mapping: &Arc<Mapping>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             incarnation,
+            format,
             capacity,
             mapping: Arc::clone(mapping),
             pins: std::array::from_fn(|_| Pin::new(mapping)),
@@ -149,6 +155,10 @@ impl SegmentFile {
 
     pub(crate) fn incarnation(&self) -> u64 {
         self.incarnation
+    }
+
+    pub(super) fn format(&self) -> RecordFormat {
+        self.format
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -194,8 +204,8 @@ impl SegmentFile {
     pub(crate) fn read(&self, offset: u64, end: u64, regime: Regime) -> Result<Record> {
         match regime {
             Regime::Mapped => {
-                let header = self.verify_mapped(offset, end)?;
-                Ok(Record::mapped(header, offset, self.pin()))
+                let head = self.verify_mapped(offset, end)?;
+                Ok(Record::mapped(head, offset, self.pin()))
             }
             Regime::Pread => self.read_owned(offset, end),
         }
@@ -212,8 +222,8 @@ impl SegmentFile {
     ) -> Result<()> {
         if regime == Regime::Mapped
             && let Some(record) = record
-            && let Ok(header) = self.check_mapped(offset, end)
-            && let Some(()) = record.move_to(header, offset)
+            && let Ok(head) = self.check_mapped(offset, end)
+            && let Some(()) = record.move_to(head, offset)
         {
             return Ok(());
         }
@@ -226,12 +236,35 @@ impl SegmentFile {
     /// process wrote or has verified; empty when the lengths make no sense.
     pub(crate) fn id_at(&self, offset: u64) -> &[u8] {
         let id = || {
-            let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES)?;
-            let header = RecordHeader::parse_unchecked(header).ok()?;
-            let start = offset.checked_add(RECORD_HEADER_BYTES as u64)?;
-            self.mapping.bytes(start, usize::from(header.id_len))
+            let head = self.head_at(offset)?;
+            let start = offset.checked_add(head.id_start() as u64)?;
+            self.mapping.bytes(start, usize::from(head.id_len))
         };
         id().unwrap_or_default()
+    }
+
+    /// The length in bytes of the id and the document of the record at `offset`, not verified, for
+    /// counts; 0 when the lengths make no sense.
+    pub(crate) fn content_len_at(&self, offset: u64) -> u64 {
+        let content_len = || {
+            let head = self.head_at(offset)?;
+            let room = self.capacity.checked_sub(offset)?;
+            (head.used_len() as u64 <= room).then(|| head.content_len())
+        };
+        content_len().unwrap_or(0)
+    }
+
+    /// The header at a place of the map, not verified.
+    #[inline]
+    fn head_at(&self, offset: u64) -> Option<Head> {
+        let room = usize::try_from(self.capacity.checked_sub(offset)?).ok()?;
+        let bytes = self.mapping.bytes(offset, room.min(HEADER_BYTES_MAX))?;
+        self.format.parse(bytes, self.incarnation, offset).ok()
+    }
+
+    /// Whether a record's bytes are this file's, mapped.
+    pub(super) fn lends_to(&self, record: &Record) -> bool {
+        record.borrows_from(&self.mapping)
     }
 
     fn pin(&self) -> Arc<Pin> {
@@ -251,7 +284,11 @@ impl SegmentFile {
 
     /// Fills `buf` from the file. A file that ends too early is damage, not an I/O error.
     pub(super) fn pread(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.disk_file().read_exact_at(buf, offset, Access::Keep).map_err(|e| match e.kind() {
+        self.pread_as(buf, offset, Access::Keep)
+    }
+
+    pub(super) fn pread_as(&self, buf: &mut [u8], offset: u64, access: Access) -> Result<()> {
+        self.disk_file().read_exact_at(buf, offset, access).map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => {
                 Error::corrupt(self.path(), offset, "the file ends before these bytes")
             }
@@ -259,21 +296,43 @@ impl SegmentFile {
         })
     }
 
-    fn verify_mapped(&self, offset: u64, end: u64) -> Result<RecordHeader> {
+    fn verify_mapped(&self, offset: u64, end: u64) -> Result<Head> {
         self.check_mapped(offset, end).map_err(|fault| self.corrupt(offset, fault))
     }
 
     /// Verifies the record at `offset` of the map.
-    fn check_mapped(&self, offset: u64, end: u64) -> Result<RecordHeader, RecordFault> {
-        let room = room(offset, end.min(self.capacity))?;
-        let header = self.mapping.bytes(offset, RECORD_HEADER_BYTES);
-        let header = RecordHeader::parse_unchecked(header.ok_or(RecordFault::Short)?)?;
-        if header.used_len() as u64 > room {
+    fn check_mapped(&self, offset: u64, end: u64) -> Result<Head, RecordFault> {
+        let room = self.room(offset, end.min(self.capacity))?;
+        let bytes = self.mapping.bytes(offset, header_room(room)).ok_or(RecordFault::Short)?;
+        let head = self.format.parse(bytes, self.incarnation, offset)?;
+        if head.used_len() as u64 > room {
             return Err(RecordFault::Short);
         }
-        let bytes = self.mapping.bytes(offset, header.used_len()).ok_or(RecordFault::Short)?;
-        header.verify(bytes, self.incarnation, offset)?;
-        Ok(header)
+        let bytes = self.mapping.bytes(offset, head.used_len()).ok_or(RecordFault::Short)?;
+        head.verify(bytes)?;
+        Ok(head)
+    }
+
+    /// Reads the header of the record at the beginning of `bytes`, which ends below `offset + room`
+    /// if it makes sense. Not verified.
+    pub(super) fn parse(&self, bytes: &[u8], offset: u64, room: u64) -> Result<Head> {
+        let head = self.format.parse(bytes, self.incarnation, offset);
+        match head {
+            Ok(head) if head.used_len() as u64 <= room => Ok(head),
+            Ok(_) => Err(self.corrupt(offset, RecordFault::Short)),
+            Err(fault) => Err(self.corrupt(offset, fault)),
+        }
+    }
+
+    /// The header at the beginning of `bytes`, which may be damaged.
+    pub(super) fn suspect(&self, bytes: &[u8], offset: u64) -> Option<Head> {
+        self.format.parse(bytes, self.incarnation, offset).ok()
+    }
+
+    /// A record of its own bytes, which are verified first.
+    pub(super) fn adopt(&self, head: Head, offset: u64, bytes: Arc<[u8]>) -> Result<Record> {
+        head.verify(&bytes).map_err(|fault| self.corrupt(offset, fault))?;
+        Ok(Record::owned(head, offset, bytes))
     }
 
     fn read_owned(&self, offset: u64, end: u64) -> Result<Record> {
@@ -281,18 +340,14 @@ impl SegmentFile {
             static GUESS: RefCell<[u8; GUESS_BYTES as usize]> =
                 const { RefCell::new([0; GUESS_BYTES as usize]) };
         }
-        let fault = |fault| self.corrupt(offset, fault);
-        let room = room(offset, end).map_err(fault)?;
+        let room = self.readable(offset, end)?;
         let guess = u64::from(self.guess_bytes.load(Ordering::Relaxed)).min(room);
         let guess = usize::try_from(guess).unwrap_or(GUESS_BYTES as usize);
         GUESS.with_borrow_mut(|scratch| {
             let scratch = &mut scratch[..guess];
             self.pread(scratch, offset)?;
-            let header = RecordHeader::parse_unchecked(scratch).map_err(fault)?;
-            let used = header.used_len();
-            if used as u64 > room {
-                return Err(fault(RecordFault::Short));
-            }
+            let head = self.parse(scratch, offset, room)?;
+            let used = head.used_len();
             let bytes: Arc<[u8]> = if let Some(bytes) = scratch.get(..used) {
                 bytes.into()
             } else {
@@ -302,9 +357,24 @@ impl SegmentFile {
                 self.pread(&mut rest[guess..], offset + guess as u64)?;
                 bytes
             };
-            header.verify(&bytes, self.incarnation, offset).map_err(fault)?;
-            Ok(Record::owned(header, offset, bytes))
+            self.adopt(head, offset, bytes)
         })
+    }
+
+    /// The bytes from a record's place to the end of the data: at least a header.
+    pub(super) fn readable(&self, offset: u64, end: u64) -> Result<u64> {
+        self.room(offset, end).map_err(|fault| self.corrupt(offset, fault))
+    }
+
+    #[inline]
+    fn room(&self, offset: u64, end: u64) -> Result<u64, RecordFault> {
+        if offset < LOG_START || !offset.is_multiple_of(RECORD_ALIGNMENT as u64) {
+            return Err(RecordFault::Header);
+        }
+        match end.checked_sub(offset) {
+            Some(room) if room >= self.format.header_bytes_min() => Ok(room),
+            _ => Err(RecordFault::Short),
+        }
     }
 
     fn corrupt(&self, offset: u64, fault: RecordFault) -> Error {
@@ -312,13 +382,8 @@ impl SegmentFile {
     }
 }
 
-/// The bytes from a place of the log to its end.
-fn room(offset: u64, end: u64) -> Result<u64, RecordFault> {
-    if offset < LOG_START || !offset.is_multiple_of(RECORD_ALIGNMENT as u64) {
-        return Err(RecordFault::Header);
-    }
-    match end.checked_sub(offset) {
-        Some(room) if room >= RECORD_HEADER_BYTES as u64 => Ok(room),
-        _ => Err(RecordFault::Short),
-    }
+/// How much of the room behind a record's place a header can take.
+#[inline]
+fn header_room(room: u64) -> usize {
+    usize::try_from(room).map_or(HEADER_BYTES_MAX, |room| room.min(HEADER_BYTES_MAX))
 }

@@ -58,6 +58,11 @@ impl FingerprintLayout {
         (bucket / BUCKETS_A_BLOCK, BLOCK_HEADER_BYTES + in_block * BUCKET_BYTES)
     }
 
+    /// Slots in a bucket.
+    pub(super) fn slots_a_bucket(&self) -> u32 {
+        u32::try_from(BUCKET_BYTES / self.slots.bytes()).expect("at most 16")
+    }
+
     /// How many buckets a block of the table has.
     pub(super) fn buckets_in(&self, block: u32) -> u16 {
         let left = self.buckets - block * BUCKETS_A_BLOCK;

@@ -106,6 +106,18 @@ impl Index {
             .ok_or_else(|| Error::corrupt(file.path(), self.offset, "the index is cut"))
     }
 
+    /// Whether any slot of the fingerprint table names a place. Costs a pass over the table.
+    pub(super) fn names(&self, file: &SegmentFile, place: u64, regime: Regime) -> Result<bool> {
+        let table = &self.layout.fingerprints;
+        for number in 0..table.buckets {
+            let bucket = self.bucket(file, number, regime)?;
+            if (0..table.slots_a_bucket()).any(|slot| table.offset_in(bucket, slot) == place) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// A block of a sorted level. Costs nothing but the block's page where it is mapped and
     /// verified, else a read (unless the buffer has it) and a CRC.
     pub(super) fn sorted<'a>(

@@ -113,6 +113,10 @@ impl Pin {
     pub(super) fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.mapping.bytes(offset, len)
     }
+
+    pub(super) fn is_of(&self, mapping: &Arc<Mapping>) -> bool {
+        Arc::ptr_eq(&self.mapping, mapping)
+    }
 }
 
 /// Which of a segment's pins the calling thread takes.

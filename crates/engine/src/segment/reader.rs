@@ -4,26 +4,28 @@
 //! for an id that is present its record and the record's checksum; 1.3 lines and nothing else for
 //! an id that is absent, but for false positives (0.8 % in a log of 11 MB, see `fingerprints`),
 //! each of which costs a record. Nothing is allocated, no lock is taken, and the only write is to
-//! the thread's pin. Invariants:
+//! the thread's pin. An index segment looks its records up in its members, at the price of a search
+//! among at most 64 numbers. Invariants:
 //!
 //! 1. Opening a database touches no sealed segment: bounds and counts come from the manifest, and
 //!    must be those of the trailer when the file is opened.
 //! 2. Damage in the index or in a record that a lookup meets is `Corrupt`, with file and offset;
 //!    never an answer.
-//! 3. A segment that is doomed, opened or not, is unlinked once it and all its records are gone.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::slice;
 
 use super::cursor::SegmentCursor;
-use super::file::{Regime, SegmentFile, segment_path};
+use super::data::{DataSegment, Members, Records};
+use super::file::{Regime, SegmentFile};
 use super::index::{BlockBuffer, Index};
-use super::reaper::{Reaper, Remains};
+use super::reaper::Reaper;
 use super::record::Record;
-use super::sorted::{SortedIndex, Target};
-use crate::disk::{Disk, OpenMode};
+use super::sorted::{Damage, SortedIndex, Target};
+use crate::disk::{Access, Disk};
 use crate::error::{Error, Result};
-use crate::format::{BLOCK_BYTES, FileKind, IndexLayout, Key, LOG_START, SealedMeta, Sequence};
-use crate::sync::{Arc, AtomicBool, OnceLock, Ordering, Weak};
+use crate::format::{BLOCK_BYTES, IndexLayout, Key, Position, SealedMeta, Sequence};
+use crate::sync::{Arc, OnceLock};
 
 /// Reads and verifies the trailer that stands at `offset`, the last block of a file.
 pub(super) fn read_layout(file: &SegmentFile, offset: u64) -> Result<(SealedMeta, IndexLayout)> {
@@ -38,16 +40,14 @@ pub(super) fn read_layout(file: &SegmentFile, offset: u64) -> Result<(SealedMeta
 pub(crate) struct SealedSegment {
     meta: SealedMeta,
     opened: OnceLock<Opened>,
-    /// The file that was just sealed, if its map reaches far enough.
-    handed: Option<Arc<SegmentFile>>,
-    doomed: AtomicBool,
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    reaper: Weak<Reaper>,
+    /// The segment's own file, which has the index.
+    data: Arc<DataSegment>,
+    /// Of an index segment, where the records are.
+    members: Option<Members>,
 }
 
 #[derive(Debug)]
-struct Opened {
+pub(super) struct Opened {
     file: Arc<SegmentFile>,
     index: Index,
 }
@@ -60,45 +60,43 @@ impl SealedSegment {
         dir: &Path,
         reaper: &Arc<Reaper>,
     ) -> Arc<Self> {
-        Self::with_file(meta, None, Arc::clone(disk), dir.to_owned(), Arc::downgrade(reaper))
+        Self::of(DataSegment::new(meta, disk, dir, reaper))
     }
 
-    /// A segment that was just sealed, whose file is open. A file that is not mapped as far as the
-    /// index reaches is let go, and opened anew at the first use.
+    /// A segment that was just sealed, whose file is open: see [`DataSegment::from_file`].
     pub(crate) fn from_file(meta: SealedMeta, file: Arc<SegmentFile>) -> Arc<Self> {
-        let disk = Arc::clone(file.disk());
-        let dir = file.path().parent().unwrap_or(Path::new("")).to_owned();
-        let reaper = file.reaper().clone();
-        let handed = (file.capacity() >= meta.file_bytes()).then_some(file);
-        Self::with_file(meta, handed, disk, dir, reaper)
+        Self::of(DataSegment::from_file(meta, file))
     }
 
-    fn with_file(
-        meta: SealedMeta,
-        handed: Option<Arc<SegmentFile>>,
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        reaper: Weak<Reaper>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            meta,
-            opened: OnceLock::new(),
-            handed,
-            doomed: AtomicBool::new(false),
-            disk,
-            dir,
-            reaper,
-        })
+    /// The segment of a file that has its records and their index.
+    pub(crate) fn of(data: Arc<DataSegment>) -> Arc<Self> {
+        Arc::new(Self { meta: data.meta().clone(), opened: OnceLock::new(), data, members: None })
+    }
+
+    /// The segment of a file that has only an index, over the records of the members: those that it
+    /// was written for, in the same order.
+    pub(crate) fn over(index: Arc<DataSegment>, members: Vec<Arc<DataSegment>>) -> Arc<Self> {
+        debug_assert!(!members.is_empty(), "an index segment has members");
+        let members = Some(Members::new(members)).filter(|members| !members.data().is_empty());
+        Arc::new(Self { meta: index.meta().clone(), opened: OnceLock::new(), data: index, members })
     }
 
     pub(crate) fn meta(&self) -> &SealedMeta {
         &self.meta
     }
 
+    /// The files that have the records: the members of an index segment, else its own.
+    pub(crate) fn members(&self) -> &[Arc<DataSegment>] {
+        match &self.members {
+            Some(members) => members.data(),
+            None => slice::from_ref(&self.data),
+        }
+    }
+
     #[cfg(test)]
     /// Whether the file is open, so that a use costs no system call for that.
     pub(crate) fn is_open(&self) -> bool {
-        self.opened.get().is_some() || self.handed.is_some()
+        self.data.opened().is_some()
     }
 
     #[cfg(test)]
@@ -108,7 +106,7 @@ impl SealedSegment {
     ///
     /// When the operating system does not say.
     pub(crate) fn allocated_bytes(&self) -> Result<u64> {
-        match self.opened.get().map(|opened| &opened.file).or(self.handed.as_ref()) {
+        match self.data.opened() {
             Some(file) => {
                 file.disk_file().allocated().map_err(|e| Error::io("measure", file.path(), e))
             }
@@ -116,19 +114,17 @@ impl SealedSegment {
         }
     }
 
-    /// Memory that the segment holds, its maps not counted, in bytes.
+    /// Memory that the segment holds, maps and members not counted, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.opened.get().map_or(0, |opened| opened.index.heap_bytes())
+        size_of::<Self>()
+            + size_of::<DataSegment>()
+            + self.opened.get().map_or(0, |opened| opened.index.heap_bytes())
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "compaction removes sealed segments"))]
-    /// Has the file unlinked once the segment and its last record are gone.
+    /// Has the segment's own file unlinked once the segment and its last record are gone; members
+    /// are doomed by themselves.
     pub(crate) fn doom(&self) {
-        // With the swapped order in `open`, one of the two sees the other.
-        self.doomed.store(true, Ordering::SeqCst);
-        if let Some(file) = self.opened.get().map(|opened| &opened.file).or(self.handed.as_ref()) {
-            file.doom();
-        }
+        self.data.doom();
     }
 
     /// The newest version of the key at or before `at`: a put, or a tombstone. `None` when the
@@ -143,14 +139,36 @@ impl SealedSegment {
             return Ok(None);
         }
         let opened = self.opened()?;
-        let record = match self.newest(opened, &key, regime)? {
-            Some(newest) if newest.sequence() > at => self.version(key, at, regime)?,
+        let found = match self.newest(opened, &key, regime)? {
+            Some((newest, _)) if newest.sequence() > at => self.version(opened, key, at, regime)?,
             found => found,
         };
-        if let Some(record) = &record {
-            record.check_servable(opened.file.path())?;
+        let Some((record, place)) = found else { return Ok(None) };
+        if !record.is_servable() {
+            record.check_servable(self.records(opened).at(place)?.0.path())?;
         }
-        Ok(record)
+        Ok(Some(record))
+    }
+
+    /// The newest version of the key, of whatever kind, for accounting: nothing is said of what a
+    /// reader would be told.
+    ///
+    /// # Errors
+    ///
+    /// As [`SealedSegment::get`], but for kinds.
+    pub(crate) fn find_newest(&self, key: Key<'_>, regime: Regime) -> Result<Option<Record>> {
+        if !self.meta.may_hold(&key) {
+            return Ok(None);
+        }
+        Ok(self.newest(self.opened()?, &key, regime)?.map(|(record, _)| record))
+    }
+
+    /// How many records are before a place in the order. Reads some index blocks, and records whose
+    /// heads tie with the place.
+    pub(crate) fn rank(&self, position: Position<'_>) -> Result<u64> {
+        let sorted = self.sorted(Regime::Pread)?;
+        let target = Target::Position(position);
+        sorted.lower_bound(&target, Damage::Passes, &mut BlockBuffer::default())
     }
 
     /// A cursor over all records. Touches no file before its first seek.
@@ -158,27 +176,61 @@ impl SealedSegment {
         SegmentCursor::new(Arc::clone(self), regime)
     }
 
-    /// The sorted index; opens the file.
-    pub(super) fn sorted(&self, regime: Regime) -> Result<SortedIndex<'_>> {
-        let Opened { file, index } = self.opened()?;
-        Ok(SortedIndex { index, file, log_end: self.meta.log_end, regime })
+    /// A cursor for whoever goes through all records and past damaged ones: see
+    /// [`SegmentCursor::sequential`].
+    pub(crate) fn sequential(self: &Arc<Self>, access: Access) -> SegmentCursor {
+        SegmentCursor::sequential(Arc::clone(self), access)
     }
 
-    /// The newest version of the key.
-    fn newest(&self, opened: &Opened, key: &Key<'_>, regime: Regime) -> Result<Option<Record>> {
+    /// The sorted index; opens the file.
+    pub(super) fn sorted(&self, regime: Regime) -> Result<SortedIndex<'_>> {
+        Ok(self.sorted_of(self.opened()?, regime))
+    }
+
+    fn sorted_of<'a>(&'a self, opened: &'a Opened, regime: Regime) -> SortedIndex<'a> {
+        SortedIndex { index: &opened.index, records: self.records(opened), regime }
+    }
+
+    #[inline]
+    fn records<'a>(&'a self, opened: &'a Opened) -> Records<'a> {
+        Records { file: &opened.file, log_end: self.meta.log_end, members: self.members.as_ref() }
+    }
+
+    /// The newest version of the key, and its place.
+    fn newest(
+        &self,
+        opened: &Opened,
+        key: &Key<'_>,
+        regime: Regime,
+    ) -> Result<Option<(Record, u64)>> {
+        let records = self.records(opened);
+        self.search(opened, key.hash, regime, |place| {
+            // Verified before its key is compared: a damaged id must not pass for another one.
+            let record = records.read(place, regime)?;
+            Ok(record.is_of(key).then_some((record, place)))
+        })
+    }
+
+    /// Visits the places that the fingerprint table has for a hash, until one gives an answer.
+    #[inline]
+    pub(super) fn search<T>(
+        &self,
+        opened: &Opened,
+        hash: u64,
+        regime: Regime,
+        mut visit: impl FnMut(u64) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         let Opened { file, index } = opened;
         let table = index.fingerprints();
-        let mut number = table.bucket_of(key.hash);
+        let mut number = table.bucket_of(hash);
         for _ in 0..table.buckets {
             let bucket = index.bucket(file, number, regime)?;
-            let matches = table.matches(bucket, key.hash);
+            let matches = table.matches(bucket, hash);
             let mut slots = matches.slots;
             while slots != 0 {
-                let offset = table.offset_in(bucket, slots.trailing_zeros());
-                // Verified before its key is compared: a damaged id must not pass for another one.
-                let record = file.read(offset, self.meta.log_end, regime)?;
-                if record.is_of(key) {
-                    return Ok(Some(record));
+                let place = table.offset_in(bucket, slots.trailing_zeros());
+                if let Some(answer) = visit(place)? {
+                    return Ok(Some(answer));
                 }
                 slots &= slots - 1;
             }
@@ -190,78 +242,48 @@ impl SealedSegment {
         Ok(None)
     }
 
-    /// The newest version of the key at or before `at`, where newer ones may exist.
-    fn version(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
-        let sorted = self.sorted(regime)?;
+    /// The newest version of the key at or before `at`, where newer ones may exist, and its place.
+    fn version(
+        &self,
+        opened: &Opened,
+        key: Key<'_>,
+        at: Sequence,
+        regime: Regime,
+    ) -> Result<Option<(Record, u64)>> {
+        let sorted = self.sorted_of(opened, regime);
         let mut buffer = BlockBuffer::default();
-        let entry = sorted.lower_bound(&Target::Version(key, at), &mut buffer)?;
+        let target = Target::Version(key, at);
+        let entry = sorted.lower_bound(&target, Damage::Fails, &mut buffer)?;
         if entry == sorted.len() {
             return Ok(None);
         }
-        let offset = sorted.offset(entry, &mut buffer)?;
-        let record = sorted.file.read(offset, self.meta.log_end, regime)?;
-        Ok(record.is_of(&key).then_some(record))
+        let place = sorted.place(entry, &mut buffer)?;
+        let record = sorted.records.read(place, regime)?;
+        Ok(record.is_of(&key).then_some((record, place)))
     }
 
     #[inline]
-    fn opened(&self) -> Result<&Opened> {
+    pub(super) fn opened(&self) -> Result<&Opened> {
         match self.opened.get() {
             Some(opened) => Ok(opened),
             None => self.open(),
         }
     }
 
-    /// Opens the file. Of several threads that come at once, the first one's file is kept.
+    /// Reads the trailer. Of several threads that come at once, the first one's is kept.
     #[cold]
     fn open(&self) -> Result<&Opened> {
-        let meta = &self.meta;
-        let path = || segment_path(&self.dir, meta.id);
-        if meta.file_kind != FileKind::Log {
-            let what = format!("segments of kind {:?}", meta.file_kind);
-            return Err(Error::UnsupportedFormat { file: path(), what });
-        }
-        let file = match &self.handed {
-            Some(file) => Arc::clone(file),
-            None => {
-                // A scan may outlive its database; its files are then released where they are
-                // dropped.
-                let reaper = self.reaper.upgrade().unwrap_or_default();
-                let (len, mode) = (meta.file_bytes(), OpenMode::Read);
-                SegmentFile::open(
-                    &self.disk,
-                    &self.dir,
-                    meta.id,
-                    meta.incarnation,
-                    len,
-                    mode,
-                    &reaper,
-                )?
-            }
+        let (meta, file) = (&self.meta, self.data.file()?);
+        let (found, layout) = read_layout(file, meta.trailer_offset)?;
+        let members_are_right = match &self.members {
+            Some(members) => members.are(&layout.members),
+            None => layout.members.is_empty(),
         };
-        let (found, layout) = read_layout(&file, meta.trailer_offset)?;
-        if found != *meta {
+        if found != *meta || !members_are_right {
             let what = "the trailer differs from the manifest";
             return Err(Error::corrupt(file.path(), meta.trailer_offset, what));
         }
-        if let Some(mean) = (meta.log_end - LOG_START).checked_div(meta.records) {
-            file.expect_records_of(mean);
-        }
-        let opened = Opened { index: Index::new(meta, layout), file };
-        let opened = self.opened.get_or_init(|| opened);
-        if self.doomed.load(Ordering::SeqCst) {
-            opened.file.doom();
-        }
-        Ok(opened)
-    }
-}
-
-impl Drop for SealedSegment {
-    fn drop(&mut self) {
-        let opened = self.opened.get().is_some() || self.handed.is_some();
-        if *self.doomed.get_mut() && !opened {
-            let path = segment_path(&self.dir, self.meta.id);
-            let unlink = Some((Arc::clone(&self.disk), path));
-            Remains { map: None, file: None, unlink }.hand_over(&self.reaper);
-        }
+        let opened = Opened { index: Index::new(meta, layout), file: Arc::clone(file) };
+        Ok(self.opened.get_or_init(|| opened))
     }
 }

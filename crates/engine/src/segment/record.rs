@@ -8,9 +8,10 @@
 use std::fmt;
 use std::path::Path;
 
-use super::pin::Pin;
+use super::pin::{Mapping, Pin};
+use super::record_format::Head;
 use crate::error::{Error, Result};
-use crate::format::{CollectionId, Key, Kind, RECORD_HEADER_BYTES, RecordHeader, Sequence};
+use crate::format::{CollectionId, Key, Kind, Sequence};
 use crate::sync::Arc;
 
 /// A verified record: borrows its segment's map and pins it, or owns its bytes.
@@ -18,7 +19,7 @@ use crate::sync::Arc;
 /// A clone costs one atomic increment.
 #[derive(Clone)]
 pub(crate) struct Record {
-    header: RecordHeader,
+    head: Head,
     offset: u64,
     bytes: Bytes,
 }
@@ -32,22 +33,34 @@ enum Bytes {
 
 impl Record {
     /// A record whose bytes at `offset` of the pin's map were verified.
-    pub(super) fn mapped(header: RecordHeader, offset: u64, pin: Arc<Pin>) -> Self {
-        Self { header, offset, bytes: Bytes::Mapped(pin) }
+    pub(super) fn mapped(head: Head, offset: u64, pin: Arc<Pin>) -> Self {
+        Self { head, offset, bytes: Bytes::Mapped(pin) }
     }
 
     /// A record whose bytes, from the header on, were verified.
-    pub(super) fn owned(header: RecordHeader, offset: u64, bytes: Arc<[u8]>) -> Self {
-        Self { header, offset, bytes: Bytes::Owned(bytes) }
+    pub(super) fn owned(head: Head, offset: u64, bytes: Arc<[u8]>) -> Self {
+        Self { head, offset, bytes: Bytes::Owned(bytes) }
+    }
+
+    /// Whether the record borrows from this map.
+    pub(super) fn borrows_from(&self, mapping: &Arc<Mapping>) -> bool {
+        matches!(&self.bytes, Bytes::Mapped(pin) if pin.is_of(mapping))
     }
 
     /// Makes this the record at `offset` of the same file, whose bytes were verified. `None` when
     /// the record has no pin that the other could use.
-    pub(super) fn move_to(&mut self, header: RecordHeader, offset: u64) -> Option<()> {
+    pub(super) fn move_to(&mut self, head: Head, offset: u64) -> Option<()> {
         let Bytes::Mapped(_) = &self.bytes else { return None };
-        self.header = header;
+        self.head = head;
         self.offset = offset;
         Some(())
+    }
+
+    /// A marker in memory for a record whose bytes are damaged.
+    pub(crate) fn damaged(collection: CollectionId, id: &[u8]) -> Self {
+        let id_len = u16::try_from(id.len()).unwrap_or(u16::MAX);
+        let bytes = &id[..usize::from(id_len)];
+        Self::owned(Head::damaged(collection, id_len), 0, bytes.into())
     }
 
     #[cfg(test)]
@@ -61,29 +74,44 @@ impl Record {
         let mut bytes = Vec::new();
         crate::format::append_record(&mut bytes, kind, collection, id, document);
         crate::format::place_record(&mut bytes, 0, 0, sequence);
-        let header = RecordHeader::parse(&bytes, 0, 0).expect("it was just written");
-        Self::owned(header, 0, bytes.into())
+        let head = super::record_format::RecordFormat::Log.parse(&bytes, 0, 0);
+        Self::owned(head.expect("it was just written"), 0, bytes.into())
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        self.header.kind
+        self.head.kind
     }
 
     pub(crate) fn collection(&self) -> CollectionId {
-        self.header.collection
+        self.head.collection
     }
 
     pub(crate) fn sequence(&self) -> Sequence {
-        self.header.sequence
+        self.head.sequence
     }
 
     /// The encoded id.
     pub(crate) fn id(&self) -> &[u8] {
-        self.bytes(RECORD_HEADER_BYTES, usize::from(self.header.id_len))
+        self.bytes(self.head.id_start(), usize::from(self.head.id_len))
     }
 
     pub(crate) fn document(&self) -> &[u8] {
-        self.bytes(self.header.document_start(), self.header.document_len as usize)
+        self.bytes(self.head.document_start(), self.head.document_len as usize)
+    }
+
+    /// The checksum of what the record says, wherever it stands: a copy carries it.
+    pub(crate) fn content_checksum(&self) -> u32 {
+        self.head.content_checksum
+    }
+
+    /// Id and document, in bytes.
+    pub(crate) fn content_len(&self) -> u64 {
+        self.head.content_len()
+    }
+
+    /// What the record takes in its file without padding, in bytes.
+    pub(super) fn used_len(&self) -> usize {
+        self.head.used_len()
     }
 
     #[cfg(test)]
@@ -101,6 +129,12 @@ impl Record {
     /// Whether this is a version of the key.
     pub(crate) fn is_of(&self, key: &Key<'_>) -> bool {
         self.collection() == key.collection && self.id() == key.id
+    }
+
+    /// Whether [`Record::check_servable`] lets the record pass.
+    #[inline]
+    pub(super) fn is_servable(&self) -> bool {
+        matches!(self.kind(), Kind::Put | Kind::Delete)
     }
 
     /// Lets puts and tombstones pass. A marker of lost bytes, and a record that an index must not
@@ -141,7 +175,7 @@ impl fmt::Debug for Record {
             .field("collection", &self.collection())
             .field("sequence", &self.sequence())
             .field("id", &format_args!("{}", self.id().escape_ascii()))
-            .field("document_len", &self.header.document_len)
+            .field("document_len", &self.head.document_len)
             .field("offset", &self.offset)
             .finish()
     }

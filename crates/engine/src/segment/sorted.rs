@@ -10,10 +10,11 @@
 
 use std::cmp::Ordering;
 
-use super::file::{Regime, SegmentFile};
+use super::data::Records;
+use super::file::Regime;
 use super::index::{BlockBuffer, Index};
 use super::record::Record;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{CollectionId, Direction, Key, Position, Sequence, Side};
 
 /// A place between entries: what is searched.
@@ -46,12 +47,21 @@ impl Target<'_> {
     }
 }
 
+/// What a search does about a record that does not verify, whose key it would need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// The search fails.
+    Fails,
+    /// The record counts as what its neighbours are; between one before the target and one that is
+    /// not, it counts as not before: whoever goes forward from there meets it.
+    Passes,
+}
+
 /// The sorted index of an open segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SortedIndex<'a> {
     pub(super) index: &'a Index,
-    pub(super) file: &'a SegmentFile,
-    pub(super) log_end: u64,
+    pub(super) records: Records<'a>,
     pub(super) regime: Regime,
 }
 
@@ -62,11 +72,16 @@ impl SortedIndex<'_> {
     }
 
     /// The number of the first entry that is not before the target.
-    pub(super) fn lower_bound(&self, target: &Target<'_>, buffer: &mut BlockBuffer) -> Result<u64> {
+    pub(super) fn lower_bound(
+        &self,
+        target: &Target<'_>,
+        damage: Damage,
+        buffer: &mut BlockBuffer,
+    ) -> Result<u64> {
         let mut block = 0;
         for level in (0..self.index.levels().len()).rev() {
             let first = block * self.index.entries_a_block();
-            let bound = first + self.bound_in_block(level, block, target, buffer)?;
+            let bound = first + self.bound_in_block((level, block), target, damage, buffer)?;
             if level == 0 {
                 return Ok(bound);
             }
@@ -80,51 +95,64 @@ impl SortedIndex<'_> {
     /// How many entries of a block are before the target.
     fn bound_in_block(
         &self,
-        level: usize,
-        block: u64,
+        (level, block): (usize, u64),
         target: &Target<'_>,
+        damage: Damage,
         buffer: &mut BlockBuffer,
     ) -> Result<u64> {
-        let entries = self.index.sorted(self.file, level, block, self.regime, buffer)?;
+        let entries = self.index.sorted(self.records.file, level, block, self.regime, buffer)?;
         let (collection, id) = target.key();
         let ties = entries.ties(collection, id);
         let (mut low, mut high) = (ties.start, ties.end);
         while low < high {
             let middle = low + (high - low) / 2;
-            let record = self.file.read(entries.offset(middle), self.log_end, self.regime)?;
-            if target.is_after(&record) { low = middle + 1 } else { high = middle }
+            // The middle one, or the first behind it that verifies.
+            let mut at = middle;
+            let is_after = loop {
+                match self.records.read(entries.offset(at), self.regime) {
+                    Ok(record) => break target.is_after(&record),
+                    Err(Error::Corrupt { .. }) if damage == Damage::Passes => at += 1,
+                    Err(e) => return Err(e),
+                }
+                if at == high {
+                    break false;
+                }
+            };
+            if is_after { low = at + 1 } else { high = middle }
         }
         Ok(low as u64)
     }
 
-    /// Where the record of an entry stands in the file, in bytes.
-    pub(super) fn offset(&self, entry: u64, buffer: &mut BlockBuffer) -> Result<u64> {
+    /// The place of an entry's record.
+    pub(super) fn place(&self, entry: u64, buffer: &mut BlockBuffer) -> Result<u64> {
         let capacity = self.index.entries_a_block();
-        let entries = self.index.sorted(self.file, 0, entry / capacity, self.regime, buffer)?;
+        let entries =
+            self.index.sorted(self.records.file, 0, entry / capacity, self.regime, buffer)?;
         let in_block = usize::try_from(entry % capacity).expect("below 336");
         debug_assert!(in_block < entries.len());
         Ok(entries.offset(in_block))
     }
 
-    /// Where the records of an entry and of those that follow it in the direction stand, in bytes:
-    /// as many as the entry's block and `offsets` hold; their number, at least one.
-    pub(super) fn offsets(
+    /// The places of an entry's record and of those that follow it in the direction: as many as the
+    /// entry's block and `places` hold; their number, at least one.
+    pub(super) fn places(
         &self,
         entry: u64,
         direction: Direction,
-        offsets: &mut [u64],
+        places: &mut [u64],
         buffer: &mut BlockBuffer,
     ) -> Result<usize> {
         let capacity = self.index.entries_a_block();
-        let entries = self.index.sorted(self.file, 0, entry / capacity, self.regime, buffer)?;
+        let entries =
+            self.index.sorted(self.records.file, 0, entry / capacity, self.regime, buffer)?;
         let in_block = usize::try_from(entry % capacity).expect("below 336");
         let left = match direction {
             Direction::Forward => entries.len() - in_block,
             Direction::Reverse => in_block + 1,
         };
-        let len = left.min(offsets.len());
-        for (i, offset) in offsets[..len].iter_mut().enumerate() {
-            *offset = entries.offset(match direction {
+        let len = left.min(places.len());
+        for (i, place) in places[..len].iter_mut().enumerate() {
+            *place = entries.offset(match direction {
                 Direction::Forward => in_block + i,
                 Direction::Reverse => in_block - i,
             });

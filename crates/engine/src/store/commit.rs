@@ -51,7 +51,8 @@ impl Store {
 
     fn commit(self: &Arc<Self>, members: &mut [Member]) {
         let mut state = self.log.lock();
-        let delay = self.write_delay(&state);
+        let bytes = members.iter().map(|member| member.request.bytes.len() as u64).sum();
+        let delay = self.write_delay(&state).max(self.throttle.wait(bytes));
         if !delay.is_zero() {
             self.clock.sleep(delay);
             self.counters.stalled(delay);
@@ -163,8 +164,7 @@ impl Store {
     /// only: a segment sealed since then that might hold one counts as a conflict.
     fn holds(&self, condition: &Condition) -> bool {
         let version = self.version.load();
-        if version.sealed.first().is_some_and(|newest| newest.meta().sequence_max > condition.seen)
-        {
+        if version.tables.sealed_up_to > condition.seen {
             return false;
         }
         let key = Key::new(condition.collection, &condition.id);
@@ -195,12 +195,14 @@ impl Store {
         run.index(&state.buffer, offset, |change| self.catalogue.apply(change))?;
         run.publish(end, last);
         self.visible.0.store(last.0, Ordering::Release);
-        self.counters.committed(last.0 - before.0);
+        let content = records(&state.buffer).map(|(_, header)| header.content_len()).sum();
+        self.counters.committed(last.0 - before.0, content);
 
-        state.last_write_ns = self.now_ns();
+        self.last_write_ns.store(self.now_ns(), Ordering::Relaxed);
+        self.arm_idle();
         if durable {
             state.tail.clear();
-            state.tail_bytes = 0;
+            self.set_tail_bytes(state, 0);
             self.schedule_mark(state);
         } else {
             self.keep_tail(state, offset);
@@ -245,7 +247,7 @@ impl Store {
     /// Keeps a buffered group until it is synced, and sees to it that it will be.
     fn keep_tail(self: &Arc<Self>, state: &mut LogState, offset: u64) {
         let bytes = std::mem::take(&mut state.buffer);
-        state.tail_bytes += bytes.len() as u64;
+        self.set_tail_bytes(state, state.tail_bytes + bytes.len() as u64);
         state.tail.push_back(TailChunk { segment: state.active.id(), offset, bytes });
         let flush_bytes = flush_bytes(&self.options);
         if state.tail_bytes > 2 * flush_bytes {
@@ -266,6 +268,12 @@ impl Store {
         } else {
             self.schedule_flush(state, Duration::ZERO);
         }
+    }
+
+    /// Notes how much is kept; statistics see it without the log's lock.
+    pub(super) fn set_tail_bytes(&self, state: &mut LogState, bytes: u64) {
+        state.tail_bytes = bytes;
+        self.tail_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Has a flush come when its interval is over, or this much time if that is longer.

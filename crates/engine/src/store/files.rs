@@ -10,14 +10,8 @@ use crate::format::{
 use crate::log::Run;
 use crate::memtable::{Index, Memtable};
 use crate::random::Random;
-use crate::segment::{Reaper, SealedSegment, SegmentFile};
+use crate::segment::{DataSegment, NewSegment, Reaper, RecordFormat, SegmentFile, index_bytes_max};
 use crate::sync::Arc;
-
-/// The most bytes that the index of so many records takes, wide places included: 16 an entry with
-/// its share of the levels above, 9.2 a slot, and a few blocks.
-pub(crate) fn index_bytes_max(records: usize) -> u64 {
-    (records as u64 * 28 + (64 << 10)).next_multiple_of(4096)
-}
 
 /// What it takes to make a segment.
 #[derive(Clone, Debug)]
@@ -35,8 +29,9 @@ impl Files {
         let log = (log_bytes + record_len(0, 8) as u64).next_multiple_of(4096);
         let capacity = LOG_START + log + index_bytes_max(records);
         let incarnation = self.random.next();
+        let (name, format) = ((id, incarnation), RecordFormat::Log);
         let file =
-            SegmentFile::create(&self.disk, &self.dir, id, incarnation, capacity, &self.reaper)?;
+            SegmentFile::create(&self.disk, &self.dir, name, format, capacity, &self.reaper)?;
         if let Err(e) = self.disk.sync_dir(&self.dir) {
             file.doom();
             return Err(Error::io("sync", &self.dir, e));
@@ -44,18 +39,21 @@ impl Files {
         Ok(Run::new(file, Memtable::with_capacity(records)))
     }
 
-    /// A sealed segment; the file that is open already serves it if its map reaches far enough.
-    pub(crate) fn sealed(
-        &self,
-        meta: SealedMeta,
-        open: Option<&Arc<SegmentFile>>,
-    ) -> Arc<SealedSegment> {
-        match open {
-            Some(file) if meta.file_bytes() <= file.capacity() => {
-                SealedSegment::from_file(meta, Arc::clone(file))
-            }
-            _ => SealedSegment::new(meta, &self.disk, &self.dir, &self.reaper),
+    /// What it takes to make a segment that compaction writes.
+    pub(crate) fn new_segment(&self, id: SegmentId, database_id: [u8; 16]) -> NewSegment<'_> {
+        NewSegment {
+            disk: &self.disk,
+            dir: &self.dir,
+            id,
+            incarnation: self.random.next(),
+            database_id,
+            reaper: &self.reaper,
         }
+    }
+
+    /// The file of a sealed segment. Touches no file.
+    pub(crate) fn data(&self, meta: SealedMeta) -> Arc<DataSegment> {
+        DataSegment::new(meta, &self.disk, &self.dir, &self.reaper)
     }
 }
 

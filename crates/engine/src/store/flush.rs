@@ -59,14 +59,16 @@ impl Store {
                 .find(|run| run.id() == segment)
                 .map_or(u64::MAX, |run| run.synced())
         };
+        let mut bytes = state.tail_bytes;
         while let Some(chunk) = state.tail.front() {
             let end = chunk.offset + chunk.bytes.len() as u64;
             if end > synced_to(state, chunk.segment) {
                 break;
             }
-            state.tail_bytes -= chunk.bytes.len() as u64;
+            bytes -= chunk.bytes.len() as u64;
             state.tail.pop_front();
         }
+        self.set_tail_bytes(state, bytes);
     }
 
     pub(super) fn flush_at_interval(self: &Arc<Self>) {
@@ -99,7 +101,7 @@ impl Store {
     pub(super) fn mark_when_idle(self: &Arc<Self>) {
         let idle = {
             let mut state = self.log.lock();
-            let idle = Duration::from_nanos(self.now_ns().saturating_sub(state.last_write_ns));
+            let idle = self.idle_for();
             state.mark_scheduled = idle < IDLE_BEFORE_MARK;
             idle
         };

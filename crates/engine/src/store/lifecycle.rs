@@ -7,15 +7,17 @@ use std::path::Path;
 
 use arc_swap::ArcSwap;
 
-use super::{Catalogue, Files, LogState, Padded, Snapshots, Store, Version, Work};
+use super::{
+    Catalogue, Compactor, Files, LogState, Padded, Snapshots, Store, Tables, Version, Work,
+};
 use crate::disk::{Access, Disk, DiskLock, OpenMode};
 use crate::error::{Error, Result};
 use crate::format::{
     Edit, LOG_START, MANIFEST_MAGIC, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Sequence,
 };
-use crate::governor::Governor;
+use crate::governor::{Governor, Throttle};
 use crate::log::GroupCommit;
-use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, SegmentState};
+use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::options::Options;
 use crate::random::Random;
 use crate::recovery::{self, Recovered};
@@ -117,7 +119,8 @@ impl Store {
             Folder::Database => {
                 let (header, state) = manifest::load(&*files.disk, dir)?;
                 let id = header.database_id;
-                (id, recovery::recover(&files, id, state, &names, options.recovery)?)
+                let (mode, history) = (options.recovery, options.history);
+                (id, recovery::recover(&files, id, state, &names, mode, history)?)
             }
         };
         let Recovered { state, report } = recovered;
@@ -137,16 +140,8 @@ impl Store {
         mut manifest: Manifest,
         recovery: RecoveryReport,
     ) -> Result<Arc<Self>> {
-        let sealed: Vec<_> = manifest
-            .state()
-            .segments
-            .values()
-            .rev()
-            .filter_map(|state| match state {
-                SegmentState::Sealed(meta) => Some(files.sealed(meta.clone(), None)),
-                SegmentState::Log { .. } => None,
-            })
-            .collect();
+        let tables = Tables::build(manifest.state(), &files, &Tables::default(), None);
+        let horizon = manifest.state().horizon;
         let last = Sequence(manifest.state().next_sequence.0 - 1);
         let records = usize::try_from(options.memtable_bytes / super::roll::MEMTABLE_RECORD_BYTES)
             .unwrap_or(usize::MAX);
@@ -157,7 +152,7 @@ impl Store {
         manifest.append(&[Edit::Created { segment: id, incarnation }])?;
 
         let governor = Governor::new(options.reads);
-        governor.observe_files(sealed.iter().map(|segment| segment.meta().file_bytes()).sum());
+        governor.observe_files(tables.file_bytes());
         let state = LogState {
             active: Arc::clone(&active),
             unsynced: Vec::new(),
@@ -171,13 +166,16 @@ impl Store {
             flush_scheduled: false,
             flush_hurried: false,
             mark_scheduled: false,
-            last_write_ns: 0,
         };
         let store = Arc::new(Self {
             clock: Arc::clone(&options.clock),
             executor: options.make_executor()?,
             governor,
-            version: ArcSwap::from_pointee(Version { active, frozen: Vec::new(), sealed }),
+            version: ArcSwap::from_pointee(Version {
+                active,
+                frozen: Vec::new(),
+                tables: Arc::new(tables),
+            }),
             visible: Padded(AtomicU64::new(last.0)),
             closed: AtomicBool::new(false),
             queue: GroupCommit::default(),
@@ -187,7 +185,11 @@ impl Store {
             panic: Mutex::new(None),
             catalogue: Catalogue::new(manifest.state()),
             manifest: Mutex::new(manifest),
-            snapshots: Snapshots::default(),
+            snapshots: Snapshots::new(horizon),
+            compactor: Compactor::default(),
+            throttle: Throttle::default(),
+            tail_bytes: AtomicU64::new(0),
+            last_write_ns: AtomicU64::new(0),
             work: Arc::new(Work::default()),
             counters: Counters::default(),
             recovery,
@@ -204,6 +206,9 @@ impl Store {
             }
         }));
         store.spawn("prepare", Self::prepare_in_background);
+        // What was left to do when the database was closed.
+        store.schedule_compaction();
+        store.arm_idle();
         Ok(store)
     }
 
@@ -254,6 +259,8 @@ impl Store {
             let sealing = self.sealing.lock();
             self.seal(&active, &sealing)?;
         }
+        // The manifest's last edit is the close.
+        let _compaction = self.hold_compaction();
         let prepared = self.prepared.lock().take();
         let unused = prepared.as_ref().map(|prepared| prepared.run());
         let removed = unused.map(|run| Edit::Removed { segment: run.id() });

@@ -1,7 +1,8 @@
 //! The inside of an open database: what its public handles share.
 //!
 //! Owns the version (which segments a read consults), the log's state, the manifest, the catalogue
-//! and the background work. Invariants:
+//! and the background work: writing is in `commit`, `roll`, `seal`, `flush` and `repair`, reading in
+//! `read` and `tables`, compaction in `compaction`. Invariants:
 //!
 //! 1. A read loads the version first and `visible` second. A version holds every record that was
 //!    visible when it was current, so the read sees a prefix of the commit order; a version loaded
@@ -15,14 +16,17 @@
 
 mod catalogue;
 mod commit;
+mod compaction;
 mod files;
 mod flush;
 mod lifecycle;
+mod quarantine;
 mod read;
 mod repair;
 mod roll;
 mod seal;
 mod snapshots;
+mod tables;
 mod work;
 
 use std::collections::VecDeque;
@@ -31,26 +35,29 @@ use std::path::Path;
 use arc_swap::ArcSwap;
 
 use crate::clock::Clock;
+use crate::compactor::Accounting;
 use crate::disk::DiskLock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::format::{SegmentId, Sequence};
-use crate::governor::Governor;
+use crate::governor::{Governor, Throttle};
 use crate::log::{GroupCommit, Run};
 use crate::manifest::Manifest;
 use crate::memtable::Index;
 use crate::options::{Durability, Options};
-use crate::segment::SealedSegment;
+use crate::segment::DataSegment;
 use crate::stats::{Counters, RecoveryReport, Stats};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 
 pub(crate) use catalogue::{Catalogue, CollectionState};
 pub(crate) use commit::BATCH_BYTES_MAX;
+use compaction::Compactor;
 pub(crate) use files::{Files, segment_header};
 pub(crate) use read::ScanRuns;
 use roll::Prepared;
 pub(crate) use seal::{survivors, write_index};
 pub(crate) use snapshots::Snapshots;
+pub(crate) use tables::Tables;
 pub(crate) use work::Work;
 
 /// The runs that a read consults, newest first in each list.
@@ -58,7 +65,7 @@ pub(crate) use work::Work;
 pub(crate) struct Version {
     pub(crate) active: Arc<Run>,
     pub(crate) frozen: Vec<Arc<Run>>,
-    pub(crate) sealed: Vec<Arc<SealedSegment>>,
+    pub(crate) tables: Arc<Tables>,
 }
 
 /// An answered group whose bytes are not yet synced, kept in case the sync fails.
@@ -92,7 +99,6 @@ struct LogState {
     /// A flush will run as soon as a thread is free.
     flush_hurried: bool,
     mark_scheduled: bool,
-    last_write_ns: u64,
 }
 
 /// An open database.
@@ -116,6 +122,11 @@ pub(crate) struct Store {
     manifest: Mutex<Manifest>,
     pub(crate) catalogue: Catalogue,
     pub(crate) snapshots: Snapshots,
+    compactor: Compactor,
+    throttle: Throttle,
+    /// Answered bytes that are kept until they are synced.
+    tail_bytes: AtomicU64,
+    last_write_ns: AtomicU64,
     work: Arc<Work>,
     counters: Counters,
     recovery: RecoveryReport,
@@ -153,36 +164,58 @@ impl Store {
     fn publish(&self, change: impl Fn(&Version) -> Version) {
         let current = self.version.load_full();
         self.version.store(Arc::new(change(&current)));
-        let version = self.version.load();
-        let bytes = version.sealed.iter().map(|segment| segment.meta().file_bytes()).sum();
-        self.governor.observe_files(bytes);
+        self.governor.observe_files(self.version.load().tables.file_bytes());
+    }
+
+    /// Publishes a version whose sealed segments are what the manifest says now. The caller holds
+    /// the sealing lock.
+    fn publish_tables(&self, sealed: Option<(&Arc<Run>, Option<Arc<DataSegment>>)>) {
+        let before = Arc::clone(&self.version.load().tables);
+        let (run, handed) = sealed.unzip();
+        let tables = {
+            let manifest = self.manifest.lock();
+            Tables::build(manifest.state(), &self.files, &before, handed.flatten())
+        };
+        let tables = Arc::new(tables);
+        self.publish(|version| Version {
+            active: Arc::clone(&version.active),
+            frozen: match run {
+                Some(run) => seal::without(&version.frozen, run),
+                None => version.frozen.clone(),
+            },
+            tables: Arc::clone(&tables),
+        });
     }
 
     /// Figures about the open database. Takes no lock that a writer holds for long.
     pub(crate) fn stats(&self) -> Stats {
         let version = self.version.load_full();
-        let unsealed = version.frozen.iter().chain(std::iter::once(&version.active));
+        let tables = &version.tables;
+        let horizon = self.snapshots.horizon();
+        let (accounting, manifest_bytes) = {
+            let manifest = self.manifest.lock();
+            (Accounting::of(manifest.state(), horizon), manifest.written_bytes())
+        };
         let mut stats = Stats {
-            segments_sealed: version.sealed.len() as u64,
             segments_unsealed: 1 + version.frozen.len() as u64,
             visible_sequence: self.visible().0,
             snapshots: self.snapshots.len() as u64,
+            horizon: horizon.0,
             reads_mapped: self.governor.regime() == crate::segment::Regime::Mapped,
+            memory_budget: self.options.memory_budget,
+            tail_bytes: self.tail_bytes.load(Ordering::Relaxed),
             recovery: self.recovery.clone(),
             ..self.counters.stats()
         };
-        for run in unsealed {
+        stats.written_bytes += manifest_bytes;
+        stats.count_tables(tables);
+        stats.account(&accounting);
+        for run in version.frozen.iter().chain(std::iter::once(&version.active)) {
             stats.memtable_records += run.memtable.len() as u64;
             stats.memtable_bytes += run.memtable.bytes() as u64;
             stats.log_bytes += run.end();
         }
-        for segment in &version.sealed {
-            stats.sealed_records += segment.meta().records;
-            stats.sealed_bytes += segment.meta().file_bytes();
-            stats.index_heap_bytes += segment.heap_bytes() as u64;
-        }
-        drop(version);
-        stats.written_bytes += self.manifest.lock().written_bytes();
+        self.compaction_stats(&mut stats);
         stats
     }
 }

@@ -1,8 +1,8 @@
 //! Finding documents: points and scans.
 //!
 //! Expected cost of a get: pin the version (about 10 ns), one probe of the active memtable, one
-//! cache line of each sealed segment that does not hold the id (newest first), then the record and
-//! its checksum. No lock, and no cache line that another thread writes.
+//! cache line of each run of level 0 that does not hold the id (newest first), one of level 1, then
+//! the record and its checksum. No lock, and no cache line that another thread writes.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -50,12 +50,10 @@ impl Store {
                 return found(record);
             }
         }
-        for segment in &version.sealed {
-            if let Some(record) = segment.get(key, at, regime)? {
-                return found(record);
-            }
+        match version.tables.get(key, at, regime)? {
+            Some(record) => found(record),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// The newest document of an id, and the condition under which a write that builds on it is
@@ -126,14 +124,12 @@ impl Runs for ScanRuns {
     fn cursors(&self) -> Result<Vec<Box<dyn Cursor>>> {
         let version = &self.version;
         let unsealed = std::iter::once(&version.active).chain(&version.frozen);
-        let count = 1 + version.frozen.len() + version.sealed.len();
+        let count = 2 + version.frozen.len() + version.tables.level0.len();
         let mut cursors: Vec<Box<dyn Cursor>> = Vec::with_capacity(count);
         for run in unsealed {
             cursors.push(Box::new(run.cursor(self.regime)));
         }
-        for segment in &version.sealed {
-            cursors.push(Box::new(segment.cursor(self.regime)));
-        }
+        version.tables.push_cursors(self.regime, &mut cursors);
         Ok(cursors)
     }
 
@@ -141,8 +137,7 @@ impl Runs for ScanRuns {
         let version = &self.version;
         let dir = version.active.path().parent().unwrap_or(Path::new(""));
         let unsealed = std::iter::once(&version.active).chain(&version.frozen).map(|run| run.id());
-        let sealed = version.sealed.iter().map(|segment| segment.meta().id);
-        let id = unsealed.chain(sealed).nth(run).unwrap_or_default();
+        let id = unsealed.chain(version.tables.cursor_segments()).nth(run).unwrap_or_default();
         segment_path(dir, id)
     }
 }

@@ -70,11 +70,11 @@ impl Store {
         self.publish(|version| Version {
             active: Arc::clone(&new),
             frozen: runs.iter().rev().cloned().collect(),
-            sealed: version.sealed.clone(),
+            tables: Arc::clone(&version.tables),
         });
         state.unsynced.clear();
         state.tail.clear();
-        state.tail_bytes = 0;
+        self.set_tail_bytes(state, 0);
         state.marked = 0;
         state.active = new;
         self.counters.repaired();

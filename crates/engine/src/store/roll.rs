@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::files::{index_bytes_max, segment_header};
+use super::files::segment_header;
 use super::{LogState, Store, Version};
 use crate::error::{Error, Result};
 use crate::format::{Edit, LOG_START, SegmentId, Sequence, record_len};
@@ -10,6 +10,7 @@ use crate::governor;
 use crate::log::Run;
 use crate::manifest::write_all;
 use crate::memtable::Index;
+use crate::segment::index_bytes_max;
 use crate::sync::{Arc, Ordering};
 
 /// Bytes of memtable a record takes, about; what `memtable_bytes` is divided by.
@@ -158,7 +159,7 @@ impl Store {
             self.publish(|version| Version {
                 active: Arc::clone(&new),
                 frozen: std::iter::once(&old).chain(&version.frozen).cloned().collect(),
-                sealed: version.sealed.clone(),
+                tables: Arc::clone(&version.tables),
             });
         }
         self.counters.rolled();

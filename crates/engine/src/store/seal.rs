@@ -1,12 +1,13 @@
 //! Turning a frozen segment into a sealed one. No document is copied.
 
-use super::{Store, Version};
+use super::Store;
+use super::compaction::Sample;
+use crate::compactor::{Fate, Keeper, Older};
 use crate::error::{Error, Result};
-use crate::format::{CollectionId, Edit, Key, SealedMeta, Sequence};
+use crate::format::{Age, CollectionId, Edit, Key, SealedMeta, Sequence};
 use crate::log::Run;
-use crate::memtable::Entry;
-use crate::memtable::Index;
-use crate::segment::{IndexEntry, Regime, build_index};
+use crate::memtable::{Entry, Index};
+use crate::segment::{DataSegment, IndexEntry, Regime, build_index};
 use crate::sync::{Arc, MutexGuard};
 
 const PAGE_BYTES: u64 = 4096;
@@ -15,6 +16,7 @@ impl Store {
     pub(super) fn seal_in_background(self: &Arc<Self>) {
         // A failure is left to the writer that needs the room, who tries again.
         drop(self.seal_frozen());
+        self.schedule_compaction();
     }
 
     /// Seals every frozen run, oldest first.
@@ -31,7 +33,8 @@ impl Store {
     pub(super) fn seal(&self, run: &Arc<Run>, _sealing: &MutexGuard<'_, ()>) -> Result<()> {
         // First: while the manifest cannot be written, each attempt would leave an index behind.
         self.manifest.lock().ensure_whole()?;
-        let survivors = survivors(run, &self.snapshots.list());
+        let horizon = self.advance_horizon();
+        let survivors = survivors(run, horizon);
         let mut edits: Vec<Edit> = run
             .catalogue
             .lock()
@@ -43,6 +46,7 @@ impl Store {
             collection: CollectionId(0),
             sequence: run.last_sequence().next(),
         });
+        edits.push(Edit::Horizon(horizon));
         let sealed = if survivors.is_empty() {
             // What its catalogue records say goes into the manifest; nothing else is left.
             run.sync()?;
@@ -52,7 +56,8 @@ impl Store {
             let meta = write_index(run, &survivors, self.governor.regime())?;
             self.counters.wrote(meta.file_bytes() - meta.index_offset);
             edits.push(Edit::Sealed(meta.clone()));
-            Some(self.files.sealed(meta, Some(&run.file)))
+            edits.push(self.shadowed(run, &survivors, meta.ids));
+            Some(DataSegment::from_file(meta, Arc::clone(&run.file)))
         };
         self.manifest.lock().append(&edits)?;
         if sealed.is_none() {
@@ -60,24 +65,27 @@ impl Store {
         } else {
             self.counters.sealed();
         }
-        self.publish(|version| Version {
-            active: Arc::clone(&version.active),
-            frozen: without(&version.frozen, run),
-            sealed: sealed.iter().chain(&version.sealed).cloned().collect(),
-        });
+        self.publish_tables(Some((run, sealed)));
         Ok(())
+    }
+
+    /// What the run supersedes in older ones, as estimated.
+    fn shadowed(&self, run: &Run, survivors: &Survivors, ids: u64) -> Edit {
+        let mut sample = Sample::of(ids);
+        for (collection, entry) in &survivors.entries {
+            sample.pass(*collection, run.file.id_at(entry.offset));
+        }
+        let tables = Arc::clone(&self.version.load().tables);
+        let bytes = self.estimate_shadowed(&tables, Age::of(run.id()), &sample);
+        Edit::Shadowed { segment: run.id(), bytes }
     }
 }
 
 /// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is
 /// indexed is read first: an id that was damaged since it was written must not enter an index that
 /// verifies.
-pub(crate) fn write_index(
-    run: &Run,
-    survivors: &[(CollectionId, Entry)],
-    regime: Regime,
-) -> Result<SealedMeta> {
-    for (collection, entry) in survivors {
+pub(crate) fn write_index(run: &Run, survivors: &Survivors, regime: Regime) -> Result<SealedMeta> {
+    for (collection, entry) in &survivors.entries {
         run.check_id(*collection, *entry, regime)?;
     }
     let index_offset = run.end().max(run.attempted()).next_multiple_of(PAGE_BYTES);
@@ -99,85 +107,48 @@ pub(crate) fn write_index(
     Ok(meta)
 }
 
-fn build(run: &Run, survivors: &[(CollectionId, Entry)], index_offset: u64) -> Result<SealedMeta> {
-    let entries = survivors.iter().map(|(collection, entry)| IndexEntry {
+fn build(run: &Run, survivors: &Survivors, index_offset: u64) -> Result<SealedMeta> {
+    let entries = survivors.entries.iter().map(|(collection, entry)| IndexEntry {
         key: Key::new(*collection, run.file.id_at(entry.offset)),
         offset: entry.offset,
         sequence: entry.sequence,
         kind: entry.kind,
+        content_len: run.file.content_len_at(entry.offset),
     });
-    build_index(&run.file, run.end(), index_offset, survivors.len(), entries)
+    let (count, superseded) = (survivors.entries.len(), survivors.superseded_bytes);
+    build_index(&run.file, (run.end(), index_offset), count, superseded, entries)
 }
 
-/// The versions that a run's index keeps: of each id the newest, and the newest at or below each
-/// live snapshot.
-pub(crate) fn survivors(run: &Run, snapshots: &[Sequence]) -> Vec<(CollectionId, Entry)> {
-    let mut kept: Vec<(CollectionId, Entry)> = Vec::with_capacity(run.memtable.len());
-    let mut same_id = SameId::default();
+/// What a run's index keeps.
+#[derive(Debug)]
+pub(crate) struct Survivors {
+    entries: Vec<(CollectionId, Entry)>,
+    /// Bytes of the ids and documents of the versions that it does not keep.
+    superseded_bytes: u64,
+}
+
+impl Survivors {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// The versions that a run's index keeps: those that a reader at or above the horizon may see. Of
+/// tombstones all, since older runs may have what they delete.
+pub(crate) fn survivors(run: &Run, horizon: Sequence) -> Survivors {
+    let mut entries: Vec<(CollectionId, Entry)> = Vec::with_capacity(run.memtable.len());
+    let mut superseded_bytes = 0;
+    let mut keeper = Keeper::new(horizon);
     run.for_each(|collection, entry| {
-        let id = run.file.id_at(entry.offset);
-        let newer = same_id.newer_version(collection, id, entry.sequence);
-        if newer.is_none_or(|newer| sees(snapshots, entry.sequence, newer)) {
-            kept.push((collection, entry));
+        let key = (collection, run.file.id_at(entry.offset));
+        match keeper.judge(key, entry.sequence, entry.kind, Older::Possible) {
+            Fate::Newest | Fate::Pinned => entries.push((collection, entry)),
+            Fate::Dropped => superseded_bytes += run.file.content_len_at(entry.offset),
         }
     });
-    kept
+    Survivors { entries, superseded_bytes }
 }
 
-/// Whether a snapshot looks at the version from `version` to just below `newer`.
-fn sees(snapshots: &[Sequence], version: Sequence, newer: Sequence) -> bool {
-    let at = snapshots.partition_point(|&at| at < version);
-    snapshots.get(at).is_some_and(|&at| at < newer)
-}
-
-/// Remembers the entry before, in the order newest version first.
-#[derive(Default)]
-struct SameId {
-    id: Vec<u8>,
-    last: Option<(CollectionId, Sequence)>,
-}
-
-impl SameId {
-    /// The sequence of the next newer version, if the entry before was one.
-    fn newer_version(
-        &mut self,
-        collection: CollectionId,
-        id: &[u8],
-        sequence: Sequence,
-    ) -> Option<Sequence> {
-        let newer = self
-            .last
-            .filter(|&(last, _)| last == collection && self.id == id)
-            .map(|(_, newer)| newer);
-        if newer.is_none() {
-            self.id.clear();
-            self.id.extend_from_slice(id);
-        }
-        self.last = Some((collection, sequence));
-        newer
-    }
-}
-
-fn without(runs: &[Arc<Run>], run: &Arc<Run>) -> Vec<Arc<Run>> {
+pub(super) fn without(runs: &[Arc<Run>], run: &Arc<Run>) -> Vec<Arc<Run>> {
     runs.iter().filter(|other| !Arc::ptr_eq(other, run)).cloned().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_kept_while_a_snapshot_lies_between_it_and_the_next() {
-        let at = |n: &[u64]| n.iter().map(|&n| Sequence(n)).collect::<Vec<_>>();
-        let sees = |snapshots: &[u64], version, newer| {
-            sees(&at(snapshots), Sequence(version), Sequence(newer))
-        };
-        assert!(!sees(&[], 1, 2));
-        assert!(sees(&[5], 5, 6));
-        assert!(sees(&[5], 3, 6));
-        assert!(!sees(&[5], 6, 9), "the snapshot is older than the version");
-        assert!(!sees(&[5], 3, 5), "the snapshot sees the newer version");
-        assert!(sees(&[1, 5, 9], 4, 6));
-        assert!(!sees(&[1, 9], 4, 6));
-    }
 }

@@ -1,42 +1,113 @@
-//! Which sequences are being looked at.
+//! Which sequences are being looked at, and which can be.
 
 use std::collections::BTreeMap;
 
 use crate::format::Sequence;
 use crate::sync::Mutex;
 
-/// The live snapshots.
+/// The live snapshots, and the horizon.
+///
+/// Invariants:
+///
+/// 1. The horizon only rises. No live snapshot is below it, and none begins there.
+/// 2. Whoever drops versions takes the horizon from here first, and makes it durable no later than
+///    what lacks them: whatever can be read above it is still there, also after a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    live: Mutex<BTreeMap<Sequence, usize>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: BTreeMap<Sequence, usize>,
+    horizon: Sequence,
 }
 
 impl Snapshots {
-    /// Registers a snapshot at what `visible` answers under the lock: a seal lists either the
-    /// snapshot, or runs before it was taken and so keeps what it sees as the newest.
+    /// Of a database whose durable horizon this is.
+    pub(crate) fn new(horizon: Sequence) -> Self {
+        Self { state: Mutex::new(State { live: BTreeMap::new(), horizon }) }
+    }
+
+    /// Registers a snapshot at what `visible` answers under the lock: whoever drops versions knows
+    /// the snapshot, or took a horizon that is not above it.
     pub(crate) fn register(&self, visible: impl FnOnce() -> Sequence) -> Sequence {
-        let mut live = self.live.lock();
+        let mut state = self.state.lock();
         let at = visible();
-        *live.entry(at).or_insert(0) += 1;
+        *state.live.entry(at).or_insert(0) += 1;
         at
     }
 
+    /// Registers a snapshot of the past; the horizon when it is below that.
+    pub(crate) fn register_at(&self, at: Sequence) -> Result<(), Sequence> {
+        let mut state = self.state.lock();
+        if at < state.horizon {
+            return Err(state.horizon);
+        }
+        *state.live.entry(at).or_insert(0) += 1;
+        Ok(())
+    }
+
     pub(crate) fn release(&self, at: Sequence) {
-        let mut live = self.live.lock();
-        if let Some(count) = live.get_mut(&at) {
+        let mut state = self.state.lock();
+        if let Some(count) = state.live.get_mut(&at) {
             *count -= 1;
             if *count == 0 {
-                live.remove(&at);
+                state.live.remove(&at);
             }
         }
     }
 
-    /// The sequences of all live snapshots, rising.
-    pub(crate) fn list(&self) -> Vec<Sequence> {
-        self.live.lock().keys().copied().collect()
+    /// Moves the horizon to the oldest live snapshot, else to what `visible` answers, less so many
+    /// sequences of history. From then on nothing below it can be read.
+    pub(crate) fn advance(&self, visible: impl FnOnce() -> Sequence, history: u64) -> Sequence {
+        let mut state = self.state.lock();
+        let oldest = state.live.keys().next().copied().unwrap_or_else(visible);
+        let horizon = Sequence(oldest.0.saturating_sub(history));
+        state.horizon = state.horizon.max(horizon);
+        state.horizon
     }
 
+    pub(crate) fn horizon(&self) -> Sequence {
+        self.state.lock().horizon
+    }
+
+    /// Live snapshots.
     pub(crate) fn len(&self) -> usize {
-        self.live.lock().values().sum()
+        self.state.lock().live.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: u64) -> Sequence {
+        Sequence(n)
+    }
+
+    #[test]
+    fn the_horizon_follows_the_oldest_snapshot_and_never_goes_back() {
+        let snapshots = Snapshots::new(at(3));
+        assert_eq!(snapshots.advance(|| at(2), 0), at(3), "what was durable stays");
+        assert_eq!(snapshots.register(|| at(10)), at(10));
+        assert_eq!(snapshots.register(|| at(20)), at(20));
+        assert_eq!(snapshots.advance(|| at(30), 0), at(10));
+        assert_eq!(snapshots.advance(|| at(30), 4), at(10), "not back");
+        snapshots.release(at(10));
+        assert_eq!(snapshots.advance(|| at(30), 0), at(20));
+        snapshots.release(at(20));
+        assert_eq!(snapshots.advance(|| at(30), 4), at(26));
+        assert_eq!(snapshots.advance(|| at(30), 0), at(30));
+        assert_eq!(snapshots.len(), 0);
+    }
+
+    #[test]
+    fn a_snapshot_of_the_past_begins_at_or_above_the_horizon() {
+        let snapshots = Snapshots::new(at(0));
+        snapshots.advance(|| at(30), 10);
+        assert_eq!(snapshots.register_at(at(19)), Err(at(20)));
+        assert_eq!(snapshots.register_at(at(20)), Ok(()));
+        assert_eq!(snapshots.advance(|| at(40), 0), at(20), "it holds the horizon");
     }
 }

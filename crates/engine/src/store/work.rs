@@ -4,13 +4,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::Store;
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering};
 
 /// Counts jobs that will run as soon as a thread is free, so that others can wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pending: Mutex<usize>,
     done: Condvar,
+    /// Threads that wait for all jobs.
+    waiting: AtomicUsize,
+}
+
+impl Work {
+    /// Whether somebody waits for all jobs, so that none should take its time.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
 }
 
 /// A job that is queued or runs. Dropped with the job, also if it never runs.
@@ -70,6 +79,12 @@ impl Store {
 
     /// Waits until no job is queued or running, lending a hand where jobs are run by hand.
     pub(crate) fn wait_idle(&self) {
+        self.work.waiting.fetch_add(1, Ordering::Relaxed);
+        self.wait_for_jobs();
+        self.work.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn wait_for_jobs(&self) {
         loop {
             if *self.work.pending.lock() == 0 {
                 return;

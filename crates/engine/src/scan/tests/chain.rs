@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::segments::{Folder, Rows, any_key, any_place, key, row};
 use super::*;
-use crate::format::{FullKey, Key};
+use crate::format::{Bound, FullKey, Key};
 use crate::segment::Regime;
 
 /// Entries with these ranges, all over one segment and clipped.

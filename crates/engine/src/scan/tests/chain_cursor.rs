@@ -6,7 +6,7 @@ use super::segments::{
     Folder, Row, Rows, any_key, any_place, any_rows, key, row, rows, rows_before,
 };
 use super::*;
-use crate::format::{FullKey, Key};
+use crate::format::{Bound, FullKey, Key};
 use crate::segment::Regime;
 
 const REGIMES: [Regime; 2] = [Regime::Mapped, Regime::Pread];

@@ -9,7 +9,9 @@ use crate::disk::{Access, Disk, RealDisk};
 use crate::format::{
     FullKey, Key, LOG_START, RECORD_HEADER_BYTES, SegmentId, append_record, place_record,
 };
-use crate::segment::{IndexEntry, Reaper, SealedSegment, SegmentFile, build_index, segment_path};
+use crate::segment::{
+    IndexEntry, Reaper, RecordFormat, SealedSegment, SegmentFile, build_index, segment_path,
+};
 
 const INCARNATION: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -62,8 +64,15 @@ impl Folder {
     pub(super) fn seal(&self, model: &Rows) -> Arc<SealedSegment> {
         let id = SegmentId(self.sealed.replace(self.sealed.get() + 1) + 1);
         let (dir, capacity) = (self.folder.path(), 1 << 20);
-        let file =
-            SegmentFile::create(&self.disk, dir, id, INCARNATION, capacity, &self.reaper).unwrap();
+        let file = SegmentFile::create(
+            &self.disk,
+            dir,
+            (id, INCARNATION),
+            RecordFormat::Log,
+            capacity,
+            &self.reaper,
+        )
+        .unwrap();
         let mut log = Vec::new();
         let mut offsets = Vec::new();
         for ((key, Reverse(sequence)), kind) in model {
@@ -80,11 +89,13 @@ impl Folder {
         let entries =
             model.iter().zip(offsets).map(|(((key, Reverse(sequence)), kind), offset)| {
                 let key = Key::new(key.collection(), key.id());
-                IndexEntry { key, offset, sequence: *sequence, kind: *kind }
+                let document_len = if *kind == Kind::Put { 8 } else { 0 };
+                let content_len = key.id.len() as u64 + document_len;
+                IndexEntry { key, offset, sequence: *sequence, kind: *kind, content_len }
             });
         let log_end = LOG_START + log.len() as u64;
         let index_offset = log_end.next_multiple_of(4096);
-        let meta = build_index(&file, log_end, index_offset, model.len(), entries).unwrap();
+        let meta = build_index(&file, (log_end, index_offset), model.len(), 0, entries).unwrap();
         SealedSegment::new(meta, &self.disk, dir, &self.reaper)
     }
 

@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
 use super::*;
-use crate::error::Result;
 use crate::format::{Direction, Position, Side};
 use crate::scan::Cursor;
 

@@ -143,14 +143,7 @@ fn an_index_beyond_the_map_is_reached_by_opening_the_file_anew() {
 #[test]
 fn creating_a_segment_twice_is_refused() {
     let (fixture, _file) = Fixture::sealed(Vec::new(), LogEnd::Exact, 64 << 10);
-    let again = SegmentFile::create(
-        &fixture.disk,
-        fixture.folder.path(),
-        ID,
-        INCARNATION,
-        4096,
-        &fixture.reaper,
-    );
+    let again = create(&fixture.disk, fixture.folder.path(), 4096, &fixture.reaper);
     assert!(matches!(again, Err(Error::Io { action: "create", .. })), "{again:?}");
     assert!(fixture.path().exists());
 }

@@ -134,16 +134,29 @@ fn the_meta_counts_what_was_written() {
     assert_eq!((meta.records, meta.tombstones), (1000, tombstones as u64));
     assert_eq!(meta.ids, ids.len() as u64);
     assert_eq!((meta.sequence_min, meta.sequence_max), (Sequence(1), Sequence(1000)));
+    let (mut content, mut pinned, mut tombstone_bytes) = (0, 0, 0);
+    let mut last = None;
+    for written in fixture.model.values() {
+        let len = written.content_len();
+        content += len;
+        if last == Some((written.collection, &written.id)) {
+            pinned += len;
+        } else if written.kind == Kind::Delete {
+            tombstone_bytes += len;
+        }
+        last = Some((written.collection, &written.id));
+    }
+    assert!(pinned > 0 && tombstone_bytes > 0);
+    assert_eq!((meta.content_bytes, meta.pinned_bytes), (content, pinned));
+    assert_eq!((meta.tombstone_bytes, meta.superseded_bytes), (tombstone_bytes, SUPERSEDED));
+    assert_eq!(meta.damaged, 0);
     assert_eq!(std::fs::metadata(fixture.path()).unwrap().len(), meta.file_bytes());
-    let mut encoded = Vec::new();
-    meta.encode(&mut encoded);
     let file = SegmentFile::open(
         &fixture.disk,
         fixture.folder.path(),
-        ID,
-        INCARNATION,
+        (ID, INCARNATION),
+        RecordFormat::Log,
         meta.file_bytes(),
-        OpenMode::Read,
         &fixture.reaper,
     );
     assert_eq!(&read_layout(&file.unwrap(), meta.trailer_offset).unwrap().0, meta);

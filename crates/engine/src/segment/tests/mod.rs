@@ -9,13 +9,14 @@ mod table;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::IoSlice;
+use std::path::Path;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::disk::{Access, Disk, OpenMode, RealDisk};
-use crate::error::Error;
+use crate::disk::{Access, Disk, RealDisk};
+use crate::error::{Error, Result};
 use crate::format::{
     CollectionId, Key, Kind, LOG_START, SealedMeta, SegmentId, Sequence, append_record,
     place_record,
@@ -24,6 +25,8 @@ use crate::sync::Arc;
 
 const INCARNATION: u64 = 0x1234_5678_9ABC_DEF0;
 const ID: SegmentId = SegmentId(7);
+/// The bytes of superseded records that fixtures tell of.
+const SUPERSEDED: u64 = 4321;
 const REGIMES: [Regime; 2] = [Regime::Mapped, Regime::Pread];
 
 /// What was written, and is expected back.
@@ -47,6 +50,10 @@ impl Written {
 
     fn key(&self) -> Key<'_> {
         Key::new(self.collection, &self.id)
+    }
+
+    fn content_len(&self) -> u64 {
+        (self.id.len() + self.document.len()) as u64
     }
 }
 
@@ -88,8 +95,7 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let reaper = Reaper::new();
-        let file =
-            SegmentFile::create(&disk, folder.path(), ID, INCARNATION, capacity, &reaper).unwrap();
+        let file = create(&disk, folder.path(), capacity, &reaper).unwrap();
         let mut log = Vec::new();
         let mut model = BTreeMap::new();
         for (n, (collection, id, kind, document)) in (1u64..).zip(records) {
@@ -113,8 +119,10 @@ impl Fixture {
             offset: w.offset,
             sequence: w.sequence,
             kind: w.kind,
+            content_len: w.content_len(),
         });
-        let meta = build_index(&file, log_end, index_offset, model.len(), entries).unwrap();
+        let ends = (log_end, index_offset);
+        let meta = build_index(&file, ends, model.len(), SUPERSEDED, entries).unwrap();
         (Self { folder, disk, reaper, meta, model }, file)
     }
 
@@ -137,6 +145,15 @@ impl Fixture {
         let found = self.model.range(from..).next().map(|(_, written)| written);
         found.filter(|w| (w.collection, w.id.as_slice()) == (key.collection, key.id))
     }
+}
+
+fn create(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    capacity: u64,
+    reaper: &Arc<Reaper>,
+) -> Result<Arc<SegmentFile>> {
+    SegmentFile::create(disk, dir, (ID, INCARNATION), RecordFormat::Log, capacity, reaper)
 }
 
 fn write(file: &SegmentFile, mut offset: u64, mut bytes: &[u8]) {
@@ -194,7 +211,7 @@ fn numbered(count: u32) -> Vec<(u32, Vec<u8>, Kind, Vec<u8>)> {
 
 #[test]
 fn names_of_segments_come_back_and_others_are_ignored() {
-    let path = segment_path(std::path::Path::new("db"), SegmentId(0xAB));
+    let path = segment_path(Path::new("db"), SegmentId(0xAB));
     assert_eq!(path.to_str(), Some("db/00000000000000ab.seg"));
     assert_eq!(parse_segment_name(path.file_name().unwrap()), Some(SegmentId(0xAB)));
     for other in [

@@ -1,0 +1,330 @@
+//! What compaction does next: a pure function of counts.
+//!
+//! The reasons for the numbers, with L for the live bytes:
+//!
+//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at L/2 each byte is written once to
+//!   the log and twice by the sweep. Sooner writes more, later takes more space.
+//! - Below a few segments the share does not matter, and a sweep would cost more syncs than bytes.
+//! - Runs of level 0 are merged when there are too many for a read: the newest two, and on as long
+//!   as the next older one is not larger than all of them together. With six runs, a record of 64
+//!   segments is then merged twice, and one of 1000 six times (simulated; to merge the cheapest
+//!   neighbours instead takes up to ten times as many).
+//! - When nothing is written, the only price of a sweep is the disk's time: it goes on until level 0
+//!   and what is dead are under a tenth of what is live.
+
+use std::ops::Range;
+
+/// Why a sweep began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CompactionReason {
+    /// Level 0 had reached half of the live bytes: a sweep into level 1.
+    Level0,
+    /// Level 1 had too many bytes that no reader sees, of a dropped collection or a snapshot that is
+    /// gone: a sweep.
+    Garbage,
+    /// Nothing was written for a while: a sweep.
+    Idle,
+    /// [`Database::compact`](crate::Database::compact) was called: a sweep.
+    Forced,
+    /// Level 0 had more runs than a read should look into: their indexes were merged.
+    Indexes,
+    /// As before, where level 0 outgrew its share of the memory: their documents were merged.
+    Documents,
+}
+
+/// A run of level 0 that may be merged with its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunCounts {
+    /// Bytes of its records.
+    pub(crate) bytes: u64,
+    /// Files that its records lie in.
+    pub(crate) members: usize,
+    pub(crate) mergeable: Mergeable,
+}
+
+/// Whether a merge of indexes can name every record of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mergeable {
+    Yes,
+    /// A record's id is damaged.
+    No,
+}
+
+/// Whether anybody writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    Busy,
+    /// Not for a while.
+    Idle,
+    /// Somebody waits for everything to be merged.
+    Forced,
+}
+
+/// What the decision depends on. Bytes are of records, their ids and documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// The runs of level 0 that no sweep covers, newest first.
+    pub(crate) runs: Vec<RunCounts>,
+    /// More runs than this are merged.
+    pub(crate) runs_max: usize,
+    /// All of level 0 that is not merged into level 1 yet, what it superseded itself included.
+    pub(crate) level0_bytes: u64,
+    /// Not sealed yet.
+    pub(crate) unsealed_bytes: u64,
+    /// Documents that a reader sees now, as estimated.
+    pub(crate) live_bytes: u64,
+    /// Bytes of level 1 that a sweep would free.
+    pub(crate) garbage_bytes: u64,
+    /// The largest log segment: the floor is two of them.
+    pub(crate) segment_bytes: u64,
+    /// Memory that the pages of level 0 can have; unknown without.
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) is_sweeping: bool,
+    pub(crate) activity: Activity,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Nothing is due.
+    Rest,
+    /// The unsealed log is worth sealing, so that it can be merged.
+    Seal,
+    /// The indexes of these runs, by position, become one.
+    MergeIndexes(Range<usize>),
+    /// The documents of these runs become one sorted run.
+    MergeDocuments(Range<usize>),
+    /// A sweep begins.
+    Begin(CompactionReason),
+    /// The sweep that is under way takes a step.
+    Step,
+}
+
+/// The most files that an index can name records of.
+pub(crate) const MERGE_MEMBERS_MAX: usize = crate::format::MEMBERS_MAX;
+
+/// Less than this is not worth a sweep when nothing is written: it would cost more syncs than it
+/// frees pages.
+pub(crate) const IDLE_BYTES_MIN: u64 = 64 << 10;
+
+impl Counts {
+    /// Level 0 begins to be merged into level 1 at so many bytes.
+    pub(crate) fn sweep_bytes(&self) -> u64 {
+        (self.live_bytes / 2).max(2 * self.segment_bytes)
+    }
+}
+
+/// Decides.
+pub(crate) fn decide(counts: &Counts) -> Decision {
+    if counts.runs.len() > counts.runs_max
+        && let Some(merge) = merge(counts)
+    {
+        return merge;
+    }
+    if counts.is_sweeping {
+        return Decision::Step;
+    }
+    if counts.activity == Activity::Forced {
+        // Whoever waits has sealed what it waits for.
+        return match counts {
+            Counts { level0_bytes: 0, garbage_bytes: 0, .. } => Decision::Rest,
+            _ => Decision::Begin(CompactionReason::Forced),
+        };
+    }
+    if counts.level0_bytes > 0 && counts.level0_bytes >= counts.sweep_bytes() {
+        return Decision::Begin(CompactionReason::Level0);
+    }
+    if counts.garbage_bytes > (counts.live_bytes / 4).max(counts.segment_bytes) {
+        return Decision::Begin(CompactionReason::Garbage);
+    }
+    if counts.activity == Activity::Idle {
+        let due = (counts.live_bytes / 10).max(IDLE_BYTES_MIN);
+        let mergeable = counts.level0_bytes + counts.garbage_bytes;
+        if mergeable + counts.unsealed_bytes > due {
+            let is_sealing_worth_it = counts.unsealed_bytes > (due / 4).max(IDLE_BYTES_MIN)
+                || mergeable <= due && counts.unsealed_bytes > 0;
+            return if is_sealing_worth_it {
+                Decision::Seal
+            } else {
+                Decision::Begin(CompactionReason::Idle)
+            };
+        }
+    }
+    Decision::Rest
+}
+
+/// Which runs are merged, and how.
+fn merge(counts: &Counts) -> Option<Decision> {
+    let runs = &counts.runs;
+    // Indexes keep the records where they are, so each read and the sweep go to all those places:
+    // that is cheap only in memory.
+    let is_in_memory = counts.memory_bytes.is_none_or(|memory| counts.level0_bytes <= memory / 4);
+    if is_in_memory {
+        let is_allowed = |range: &Range<usize>| {
+            let runs = &runs[range.clone()];
+            runs.iter().all(|run| run.mergeable == Mergeable::Yes)
+                && runs.iter().map(|run| run.members).sum::<usize>() <= MERGE_MEMBERS_MAX
+        };
+        if let Some(range) = window(runs, is_allowed) {
+            return Some(Decision::MergeIndexes(range));
+        }
+    }
+    window(runs, |_| true).map(Decision::MergeDocuments)
+}
+
+/// Adjacent runs to merge: the newest two, and on as long as the next is not larger than all before
+/// it, as far as that is allowed; else the cheapest two neighbours that are.
+fn window(runs: &[RunCounts], is_allowed: impl Fn(&Range<usize>) -> bool) -> Option<Range<usize>> {
+    let mut best = None;
+    let mut bytes = 0;
+    for (i, run) in runs.iter().enumerate() {
+        if i > 1 && run.bytes > bytes {
+            break;
+        }
+        bytes += run.bytes;
+        if i > 0 && is_allowed(&(0..i + 1)) {
+            best = Some(0..i + 1);
+        }
+    }
+    best.or_else(|| {
+        (0..runs.len().saturating_sub(1))
+            .map(|i| i..i + 2)
+            .filter(is_allowed)
+            .min_by_key(|pair| runs[pair.clone()].iter().map(|run| run.bytes).sum::<u64>())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(bytes: u64) -> RunCounts {
+        RunCounts { bytes, members: 1, mergeable: Mergeable::Yes }
+    }
+
+    /// A store of a gigabyte at rest.
+    fn rest() -> Counts {
+        Counts {
+            runs: Vec::new(),
+            runs_max: 4,
+            level0_bytes: 0,
+            unsealed_bytes: 0,
+            live_bytes: 1 << 30,
+            garbage_bytes: 0,
+            segment_bytes: 64 << 20,
+            memory_bytes: Some(8 << 30),
+            is_sweeping: false,
+            activity: Activity::Busy,
+        }
+    }
+
+    #[test]
+    fn the_decision_for_each_state() {
+        use Activity::{Busy, Forced, Idle};
+        use CompactionReason as Reason;
+        use Decision::{Begin, Rest, Seal, Step};
+        const MIB: u64 = 1 << 20;
+        // level 0, unsealed, garbage (MiB), sweeping, activity
+        let table = [
+            ((0, 0, 0, false, Busy), Rest),
+            ((511, 60, 0, false, Busy), Rest),
+            ((512, 0, 0, false, Busy), Begin(Reason::Level0)),
+            ((0, 0, 0, true, Busy), Step),
+            ((900, 60, 900, true, Busy), Step),
+            ((0, 0, 256, false, Busy), Rest),
+            ((0, 0, 257, false, Busy), Begin(Reason::Garbage)),
+            ((600, 0, 257, false, Busy), Begin(Reason::Level0)),
+            ((0, 0, 0, false, Idle), Rest),
+            ((102, 0, 0, false, Idle), Rest),
+            ((103, 0, 0, false, Idle), Begin(Reason::Idle)),
+            ((60, 0, 43, false, Idle), Begin(Reason::Idle)),
+            ((0, 60, 60, false, Idle), Seal),
+            ((60, 60, 0, false, Idle), Seal),
+            ((103, 25, 0, false, Idle), Begin(Reason::Idle)),
+            ((103, 26, 0, false, Idle), Seal),
+            ((0, 103, 0, false, Idle), Seal),
+            ((0, 0, 0, false, Forced), Rest),
+            ((1, 0, 0, false, Forced), Begin(Reason::Forced)),
+            ((0, 0, 1, false, Forced), Begin(Reason::Forced)),
+            ((0, 1, 0, false, Forced), Rest),
+            ((1, 1, 1, true, Forced), Step),
+        ];
+        for ((level0, unsealed, garbage, is_sweeping, activity), expected) in table {
+            let counts = Counts {
+                level0_bytes: level0 * MIB,
+                unsealed_bytes: unsealed * MIB,
+                garbage_bytes: garbage * MIB,
+                is_sweeping,
+                activity,
+                ..rest()
+            };
+            assert_eq!(decide(&counts), expected, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_or_small_store_waits_for_two_segments_and_idles_at_a_few_pages() {
+        let small = Counts { live_bytes: 0, segment_bytes: 1 << 20, ..rest() };
+        let level0 = |bytes| Counts { level0_bytes: bytes, ..small.clone() };
+        assert_eq!(decide(&level0((2 << 20) - 1)), Decision::Rest);
+        assert_eq!(decide(&level0(2 << 20)), Decision::Begin(CompactionReason::Level0));
+        let idle = |bytes| Counts { activity: Activity::Idle, ..level0(bytes) };
+        assert_eq!(decide(&idle(IDLE_BYTES_MIN)), Decision::Rest);
+        assert_eq!(decide(&idle(IDLE_BYTES_MIN + 1)), Decision::Begin(CompactionReason::Idle));
+    }
+
+    #[test]
+    fn runs_are_merged_from_the_newest_on_while_the_next_is_no_larger() {
+        use Decision::{MergeDocuments, MergeIndexes};
+        let cases: [(&[u64], Decision); 6] = [
+            (&[1, 1, 1, 1], Decision::Rest),
+            (&[1, 1, 1, 1, 1], MergeIndexes(0..5)),
+            (&[1, 1, 2, 4, 9], MergeIndexes(0..4)),
+            (&[1, 2, 4, 8, 16], MergeIndexes(0..2)),
+            (&[9, 2, 3, 20, 50], MergeIndexes(0..3)),
+            (&[1, 9, 2, 1, 50, 60], MergeIndexes(0..4)),
+        ];
+        for (sizes, expected) in cases {
+            let runs = sizes.iter().map(|&bytes| run(bytes)).collect();
+            assert_eq!(decide(&Counts { runs, ..rest() }), expected, "{sizes:?}");
+        }
+        let runs = vec![run(1 << 30); 5];
+        let beyond = Counts { runs, level0_bytes: 5 << 30, is_sweeping: true, ..rest() };
+        assert_eq!(decide(&beyond), MergeDocuments(0..5), "a quarter of memory is 2 GiB");
+    }
+
+    #[test]
+    fn what_indexes_cannot_name_is_merged_by_its_documents() {
+        let damaged = RunCounts { mergeable: Mergeable::No, ..run(1) };
+        let counts = |runs| Counts { runs, ..rest() };
+        let runs = vec![run(1), run(1), run(1), damaged, run(1)];
+        assert_eq!(decide(&counts(runs)), Decision::MergeIndexes(0..3));
+        let runs = vec![damaged; 5];
+        assert_eq!(decide(&counts(runs)), Decision::MergeDocuments(0..5));
+        let large = RunCounts { members: MERGE_MEMBERS_MAX, ..run(1) };
+        let runs = vec![large; 5];
+        assert_eq!(decide(&counts(runs)), Decision::MergeDocuments(0..5));
+    }
+
+    /// Whatever the sizes, the number of runs comes down, at a logarithmic cost.
+    #[test]
+    fn merges_keep_the_runs_few_and_cost_little() {
+        let (mut runs, mut merged) = (Vec::new(), 0);
+        const SEALED: u64 = 1000;
+        for _ in 0..SEALED {
+            runs.insert(0, run(1));
+            let counts = Counts { runs: runs.clone(), runs_max: 8, ..rest() };
+            let range = match decide(&counts) {
+                Decision::MergeIndexes(range) | Decision::MergeDocuments(range) => range,
+                _ => continue,
+            };
+            let parts: Vec<_> = runs.drain(range.clone()).collect();
+            let bytes = parts.iter().map(|run| run.bytes).sum();
+            merged += bytes;
+            runs.insert(range.start, run(bytes));
+            assert!(runs.len() <= 8);
+        }
+        assert!(merged < 6 * SEALED, "each record was merged {} times", merged / SEALED);
+    }
+}

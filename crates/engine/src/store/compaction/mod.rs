@@ -1,0 +1,469 @@
+//! Compaction beside reads and writes: when it runs, and who waits for it.
+//!
+//! One job at a time does one thing (a step of a sweep, a merge of some runs) and submits itself
+//! again while there is more to do. Invariants:
+//!
+//! 1. What a job writes is complete, synced and named in the folder before an edit names it; the
+//!    edit that names it also takes its inputs out and moves the horizon that it went by; only then
+//!    is the version swapped, and only then are inputs unlinked, after their last reader.
+//! 2. A log segment, or a run that has its records, leaves level 0 in two ways: all of an age and
+//!    older at the end of a sweep; or with its neighbours in age, tombstones included, into a run of
+//!    the same ages.
+//! 3. A job that fails leaves everything as it was, is counted, and is tried again later.
+
+mod level0;
+mod merging;
+mod sweep;
+
+pub(super) use level0::Sample;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Store, Tables};
+use crate::compactor::{
+    Accounting, Activity, CompactionReason, Counts, Decision, Mergeable, RunCounts, decide,
+};
+use crate::error::{Error, Result};
+use crate::format::{Edit, LOG_START, SegmentId, Sequence};
+use crate::governor::{Debt, write_rate};
+use crate::manifest::ManifestState;
+use crate::options::Compaction;
+use crate::segment::SegmentFile;
+use crate::stats::CompactionStats;
+use crate::sync::{Arc, AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+
+use super::tables::{Cover, Level0};
+
+/// Without a write for so long, what is left is merged.
+const IDLE_AFTER: Duration = Duration::from_millis(250);
+/// A job that failed is tried again after this.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long a waiter sleeps before it looks again: a guard against a lost wake-up, not a rhythm.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// What merging is taken to do in a second before it was measured, in bytes.
+const SPEED_AT_FIRST: u64 = 100 << 20;
+
+/// What is known of compaction besides the manifest.
+#[derive(Debug)]
+pub(super) struct Compactor {
+    control: Mutex<Control>,
+    changed: Condvar,
+    /// Held while a job runs.
+    running: Mutex<()>,
+    idle_armed: AtomicBool,
+    /// Buffers of the job that runs, in bytes.
+    memory_bytes: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Control {
+    /// A job is queued or runs.
+    scheduled: bool,
+    /// Something changed since the job that runs has looked.
+    requested: bool,
+    /// Somebody waits for the sweep of this number to end.
+    forced: u64,
+    /// Nobody waits any more for sweeps up to this number.
+    forced_done: u64,
+    /// Why the sweep under way began.
+    reason: CompactionReason,
+    failure: Option<Error>,
+    failures: u64,
+    totals: BTreeMap<CompactionReason, CompactionStats>,
+    /// Bytes of records that merging goes through in a second.
+    bytes_per_second: u64,
+}
+
+impl Default for Compactor {
+    fn default() -> Self {
+        Self {
+            control: Mutex::new(Control {
+                scheduled: false,
+                requested: false,
+                forced: 0,
+                forced_done: 0,
+                reason: CompactionReason::Level0,
+                failure: None,
+                failures: 0,
+                totals: BTreeMap::new(),
+                bytes_per_second: SPEED_AT_FIRST,
+            }),
+            changed: Condvar::new(),
+            running: Mutex::new(()),
+            idle_armed: AtomicBool::new(false),
+            memory_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What a job did, for the statistics.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    /// Records read, in bytes of their ids and documents.
+    read_bytes: u64,
+    /// Bytes written to files.
+    written_bytes: u64,
+}
+
+impl Store {
+    /// Looks soon whether compaction is due.
+    pub(super) fn schedule_compaction(self: &Arc<Self>) {
+        let mut control = self.compactor.control.lock();
+        control.requested = true;
+        let is_wanted = self.options.compaction == Compaction::Automatic
+            || control.forced > control.forced_done;
+        if !control.scheduled && is_wanted && !self.closed.load(Ordering::Acquire) {
+            control.scheduled = true;
+            drop(control);
+            self.spawn("compact", Self::compact_in_background);
+        }
+    }
+
+    /// Has compaction look again once nothing was written for a while.
+    pub(super) fn arm_idle(self: &Arc<Self>) {
+        // Relaxed: the flag guards nothing, and a second timer would do no harm.
+        if self.options.compaction == Compaction::Manual
+            || self.compactor.idle_armed.load(Ordering::Relaxed)
+            || self.compactor.idle_armed.swap(true, Ordering::Relaxed)
+        {
+            return;
+        }
+        self.spawn_after(IDLE_AFTER, "idle", Self::when_idle);
+    }
+
+    /// A snapshot ends: what only it saw can go.
+    pub(crate) fn release_snapshot(self: &Arc<Self>, at: Sequence) {
+        self.snapshots.release(at);
+        if !self.closed.load(Ordering::Acquire) {
+            self.arm_idle();
+        }
+    }
+
+    fn when_idle(self: &Arc<Self>) {
+        self.compactor.idle_armed.store(false, Ordering::Relaxed);
+        if self.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let idle = self.idle_for();
+        if idle >= IDLE_AFTER {
+            self.schedule_compaction();
+        } else if !self.compactor.idle_armed.swap(true, Ordering::Relaxed) {
+            self.spawn_after(IDLE_AFTER.saturating_sub(idle), "idle", Self::when_idle);
+        }
+    }
+
+    pub(super) fn idle_for(&self) -> Duration {
+        let last = self.last_write_ns.load(Ordering::Relaxed);
+        Duration::from_nanos(self.now_ns().saturating_sub(last))
+    }
+
+    /// See [`Database::compact`](crate::Database::compact).
+    pub(crate) fn compact(self: &Arc<Self>) -> Result<()> {
+        self.check_open()?;
+        self.seal_log()?;
+        let wanted = self.manifest.lock().state().sweeps + 1;
+        let failures = {
+            let mut control = self.compactor.control.lock();
+            control.forced = control.forced.max(wanted);
+            control.failures
+        };
+        self.schedule_compaction();
+        loop {
+            self.check_open()?;
+            if let Some(what) = self.panicked() {
+                return Err(Error::Background { what });
+            }
+            if let Some(outcome) = self.compactor.control.lock().outcome(wanted, failures) {
+                return outcome;
+            }
+            if !self.executor.help() {
+                let mut control = self.compactor.control.lock();
+                if control.outcome(wanted, failures).is_none() {
+                    self.compactor.changed.wait_for(&mut control, LOOK_AGAIN);
+                }
+            }
+        }
+    }
+
+    /// Seals everything that is written by now.
+    fn seal_log(self: &Arc<Self>) -> Result<()> {
+        {
+            let mut state = self.log.lock();
+            self.ensure_writable(&mut state)?;
+            if state.active.has_records() {
+                self.roll(&mut state, 0, 0)?;
+            }
+        }
+        self.seal_frozen()
+    }
+
+    /// Waits until the job that runs has ended; none begins while the result is held.
+    pub(super) fn hold_compaction(&self) -> crate::sync::MutexGuard<'_, ()> {
+        self.compactor.running.lock()
+    }
+
+    fn compact_in_background(self: &Arc<Self>) {
+        let outcome = {
+            let _running = self.compactor.running.lock();
+            self.compactor.control.lock().requested = false;
+            self.check_open().and_then(|()| self.compact_some())
+        };
+        self.compactor.memory_bytes.store(0, Ordering::Relaxed);
+        let mut control = self.compactor.control.lock();
+        let goes_on = match outcome {
+            Ok(Progress::More) => true,
+            Ok(Progress::Rest) => {
+                control.forced_done = control.forced_done.max(control.forced);
+                control.requested
+            }
+            Err(Error::Closed) => false,
+            Err(e) => {
+                control.failures += 1;
+                control.failure = Some(e);
+                control.forced_done = control.forced_done.max(control.forced);
+                self.spawn_after(RETRY_AFTER, "compact again", Self::schedule_compaction);
+                false
+            }
+        };
+        control.scheduled = goes_on;
+        drop(control);
+        self.compactor.changed.notify_all();
+        if goes_on {
+            self.spawn("compact", Self::compact_in_background);
+        }
+    }
+
+    /// Does what is due most, if anything is.
+    fn compact_some(self: &Arc<Self>) -> Result<Progress> {
+        let tables = Arc::clone(&self.version.load().tables);
+        let horizon = self.advance_horizon();
+        let (accounting, runs) = {
+            let manifest = self.manifest.lock();
+            let state = manifest.state();
+            (Accounting::of(state, horizon), mergeable_runs(&tables, state))
+        };
+        self.throttle_writers(&tables, &accounting, runs.len());
+        let counts = self.counts(&tables, &accounting, runs.iter().map(|(_, counts)| *counts));
+        let start = self.clock.now();
+        let (reason, work) = match decide(&counts) {
+            Decision::Rest => return Ok(Progress::Rest),
+            Decision::Seal => {
+                self.seal_log()?;
+                return Ok(Progress::More);
+            }
+            Decision::Begin(reason) => {
+                self.begin_sweep(&tables, reason)?;
+                return Ok(Progress::More);
+            }
+            Decision::Step => {
+                let reason = self.compactor.control.lock().reason;
+                (reason, self.sweep_step(&tables, reason)?)
+            }
+            Decision::MergeIndexes(range) => {
+                (CompactionReason::Indexes, self.merge_indexes(&tables, &runs, range)?)
+            }
+            Decision::MergeDocuments(range) => {
+                (CompactionReason::Documents, self.merge_documents(&tables, &runs, range)?)
+            }
+        };
+        let time = self.clock.now().saturating_sub(start);
+        self.compactor.control.lock().note(reason, work, time);
+        self.counters.wrote(work.written_bytes);
+        Ok(Progress::More)
+    }
+
+    fn counts(
+        &self,
+        tables: &Tables,
+        accounting: &Accounting,
+        runs: impl Iterator<Item = RunCounts>,
+    ) -> Counts {
+        let is_forced = {
+            let control = self.compactor.control.lock();
+            control.forced > control.forced_done
+        };
+        let activity = if is_forced {
+            Activity::Forced
+        } else if self.idle_for() >= IDLE_AFTER {
+            Activity::Idle
+        } else {
+            Activity::Busy
+        };
+        Counts {
+            runs: runs.collect(),
+            runs_max: self.options.level0_runs,
+            level0_bytes: accounting.level0_bytes,
+            unsealed_bytes: self.unsealed_bytes(),
+            live_bytes: accounting.live_bytes(),
+            garbage_bytes: accounting.garbage_bytes,
+            segment_bytes: accounting.segment_bytes,
+            memory_bytes: self.governor.memory_bytes(),
+            is_sweeping: tables.sweep.is_some(),
+            activity,
+        }
+    }
+
+    /// Bytes of log whose records are not sealed.
+    fn unsealed_bytes(&self) -> u64 {
+        let version = self.version.load();
+        let active = &version.active;
+        let frozen = version.frozen.iter().map(|run| run.end() - LOG_START).sum::<u64>();
+        // Of marks alone nothing would remain.
+        frozen + if active.has_records() { active.end() - LOG_START } else { 0 }
+    }
+
+    /// Moves the horizon as far as the snapshots let it, in memory: an edit must make it durable
+    /// together with what went by it.
+    pub(super) fn advance_horizon(&self) -> Sequence {
+        self.snapshots.advance(|| self.visible(), self.options.history)
+    }
+
+    /// Sets the rate at which writers go on.
+    fn throttle_writers(&self, tables: &Tables, accounting: &Accounting, runs: usize) {
+        let counts = self.counts(tables, accounting, std::iter::empty());
+        let free_bytes = counts.sweep_bytes();
+        let level1_left = match &tables.sweep {
+            Some(sweep) if accounting.level0_disk_bytes > 0 => {
+                let left = accounting.level0_disk_bytes.saturating_sub(sweep.merged_bytes);
+                share(accounting.level1_bytes, left, accounting.level0_disk_bytes)
+            }
+            _ => accounting.level1_bytes,
+        };
+        let runs_max = self.options.level0_runs as u64;
+        let excess = (runs as u64).saturating_sub(runs_max) * 100 / runs_max;
+        let debt = Debt {
+            level0_bytes: accounting.level0_disk_bytes,
+            free_bytes,
+            // Seven tenths more than what is live is what the files may take at any time.
+            limit_bytes: free_bytes + (accounting.live_bytes() * 3 / 20).max(counts.segment_bytes),
+            remaining_bytes: accounting.level0_bytes + level1_left,
+            bytes_per_second: self.compactor.control.lock().bytes_per_second,
+            runs_excess_percent: excess,
+        };
+        let rate = match self.options.compaction {
+            Compaction::Automatic => write_rate(&debt),
+            Compaction::Manual => None,
+        };
+        self.throttle.set(rate);
+    }
+
+    /// Whether a job may leave the processor and the disk to others for a while: somebody writes,
+    /// nobody waits, and there is room until level 0 reaches its limit.
+    fn may_yield(&self) -> bool {
+        let control = self.compactor.control.lock();
+        control.forced <= control.forced_done
+            && self.idle_for() < IDLE_AFTER
+            && !self.throttle.is_on()
+            && !self.work.is_awaited()
+    }
+
+    /// Makes edits durable and the version follow; then the files of `gone`, which `tables` has, are
+    /// unlinked after their last reader. `made` are the files that the edits name for the first
+    /// time.
+    fn publish_compaction(
+        self: &Arc<Self>,
+        tables: &Tables,
+        edits: &[Edit],
+        made: &[Arc<SegmentFile>],
+        gone: &[SegmentId],
+    ) -> Result<()> {
+        if !made.is_empty()
+            && let Err(e) = self.files.disk.sync_dir(&self.files.dir)
+        {
+            made.iter().for_each(|file| file.doom());
+            return Err(Error::io("sync", &self.files.dir, e));
+        }
+        {
+            let mut manifest = self.manifest.lock();
+            if let Err(e) = manifest.append(edits) {
+                made.iter().for_each(|file| manifest.abandon(Arc::clone(file)));
+                return Err(e);
+            }
+        }
+        {
+            let _sealing = self.sealing.lock();
+            self.publish_tables(None);
+        }
+        for id in gone {
+            if let Some(data) = tables.file(*id) {
+                data.doom();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what stats() tells of compaction.
+    pub(super) fn compaction_stats(&self, stats: &mut crate::stats::Stats) {
+        let control = self.compactor.control.lock();
+        stats.compactions = control.totals.values().cloned().collect();
+        stats.compaction_failures = control.failures;
+        stats.last_compaction_error = control.failure.as_ref().map(ToString::to_string);
+        stats.compaction_memory_bytes = self.compactor.memory_bytes.load(Ordering::Relaxed);
+    }
+}
+
+/// Whether there may be more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    More,
+    Rest,
+}
+
+impl Control {
+    /// What a waiter is told; `None` while it has to wait.
+    fn outcome(&self, wanted: u64, failures: u64) -> Option<Result<()>> {
+        match &self.failure {
+            Some(failure) if self.failures > failures => Some(Err(failure.clone())),
+            _ => (self.forced_done >= wanted).then_some(Ok(())),
+        }
+    }
+
+    fn note(&mut self, reason: CompactionReason, work: Work, time: Duration) {
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let entry = self.totals.entry(reason).or_insert_with(|| CompactionStats::new(reason));
+        entry.steps += 1;
+        entry.read_bytes += work.read_bytes;
+        entry.written_bytes += work.written_bytes;
+        entry.time_ns += time_ns;
+        if work.read_bytes > 1 << 20 && time_ns > 0 {
+            let speed = share(1_000_000_000, work.read_bytes, time_ns);
+            self.bytes_per_second = (3 * self.bytes_per_second + speed) / 4;
+        }
+    }
+
+    /// A sweep began.
+    fn began(&mut self, reason: CompactionReason) {
+        self.reason = reason;
+        self.count(reason);
+    }
+
+    fn count(&mut self, reason: CompactionReason) {
+        self.totals.entry(reason).or_insert_with(|| CompactionStats::new(reason)).count += 1;
+    }
+}
+
+/// `bytes` times `part` of `whole`.
+fn share(bytes: u64, part: u64, whole: u64) -> u64 {
+    let share = u128::from(bytes) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// The runs of level 0 that no sweep covers, newest first.
+fn mergeable_runs(tables: &Tables, state: &ManifestState) -> Vec<(Level0, RunCounts)> {
+    let runs = tables.level0.iter().filter(|run| run.cover == Cover::All);
+    runs.map(|run| {
+        let mut counts = RunCounts { bytes: 0, members: 0, mergeable: Mergeable::Yes };
+        for segment in run.run.segments() {
+            counts.bytes += segment.meta().content_bytes;
+            for member in segment.members() {
+                counts.members += 1;
+                if state.damaged.contains(&member.meta().id) {
+                    counts.mergeable = Mergeable::No;
+                }
+            }
+        }
+        (run.clone(), counts)
+    })
+    .collect()
+}
