@@ -10,7 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::{Regime, SegmentFile, segment_path};
+use super::file::{Regime, SegmentFile};
+use super::names::segment_path;
 use super::reaper::{Reaper, Remains};
 use super::record::Record;
 use super::record_format::RecordFormat;

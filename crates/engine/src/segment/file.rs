@@ -11,10 +11,10 @@
 //! the thread has to itself; no allocation. Of a read by `pread`: one call and one allocation.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::names::segment_path;
 use super::pin::{Mapping, PINS, Pin, pin_of_thread};
 use super::reaper::Reaper;
 use super::record::Record;
@@ -36,24 +36,6 @@ pub(crate) enum Regime {
 /// What is read of a record whose length is not known, in bytes: a document of 1 KiB and its id.
 const GUESS_BYTES: u32 = 1280;
 const GUESS_BYTES_MIN: u32 = 192;
-
-const EXTENSION: &str = "seg";
-const NAME_DIGITS: usize = 16;
-
-/// The path of a segment's file.
-pub(crate) fn segment_path(dir: &Path, id: SegmentId) -> PathBuf {
-    dir.join(format!("{:0NAME_DIGITS$x}.{EXTENSION}", id.0))
-}
-
-/// The segment whose file has this name; `None` for names that [`segment_path`] does not make.
-pub(crate) fn parse_segment_name(name: &OsStr) -> Option<SegmentId> {
-    let (digits, extension) = name.to_str()?.split_once('.')?;
-    let lower_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-    if extension != EXTENSION || digits.len() != NAME_DIGITS || !digits.bytes().all(lower_hex) {
-        return None;
-    }
-    u64::from_str_radix(digits, 16).ok().map(SegmentId)
-}
 
 /// An open segment file.
 #[derive(Debug)]

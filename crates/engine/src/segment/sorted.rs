@@ -52,8 +52,8 @@ impl Target<'_> {
 pub(super) enum Damage {
     /// The search fails.
     Fails,
-    /// The record counts as what its neighbours are; between one before the target and one that is
-    /// not, it counts as not before: whoever goes forward from there meets it.
+    /// The record counts as before the target exactly if the next one that verifies is: whoever goes
+    /// forward from there meets those between a record before the target and one that is not.
     Passes,
 }
 
@@ -106,21 +106,34 @@ impl SortedIndex<'_> {
         let (mut low, mut high) = (ties.start, ties.end);
         while low < high {
             let middle = low + (high - low) / 2;
-            // The middle one, or the first behind it that verifies.
-            let mut at = middle;
-            let is_after = loop {
-                match self.records.read(entries.offset(at), self.regime) {
-                    Ok(record) => break target.is_after(&record),
-                    Err(Error::Corrupt { .. }) if damage == Damage::Passes => at += 1,
-                    Err(e) => return Err(e),
+            let is_after = match self.records.read(entries.offset(middle), self.regime) {
+                Ok(record) => target.is_after(&record),
+                Err(Error::Corrupt { .. }) if damage == Damage::Passes => {
+                    let entry = block * self.index.entries_a_block() + middle as u64;
+                    self.is_after_next(level, entry, target)?
                 }
-                if at == high {
-                    break false;
-                }
+                Err(e) => return Err(e),
             };
-            if is_after { low = at + 1 } else { high = middle }
+            if is_after { low = middle + 1 } else { high = middle }
         }
         Ok(low as u64)
+    }
+
+    /// Whether the target is behind the next record that verifies, behind that of an entry of a
+    /// level.
+    #[cold]
+    fn is_after_next(&self, level: usize, entry: u64, target: &Target<'_>) -> Result<bool> {
+        // The record's own entry, in the level that names all of them.
+        let entry = (0..level).fold(entry, |entry, _| entry * self.index.entries_a_block());
+        let mut buffer = BlockBuffer::default();
+        for next in entry + 1..self.len() {
+            match self.records.read(self.place(next, &mut buffer)?, self.regime) {
+                Ok(record) => return Ok(target.is_after(&record)),
+                Err(Error::Corrupt { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(false)
     }
 
     /// The place of an entry's record.

@@ -23,13 +23,13 @@ fn assert_same(seen: &[Record], expected: &[&Written], context: &str) {
     }
 }
 
-const FIRST: Position<'static> =
+pub(super) const FIRST: Position<'static> =
     Position { collection: CollectionId(0), id: b"", side: Side::Before };
 const LAST: Position<'static> =
     Position { collection: CollectionId(u32::MAX), id: &[0xFF; 80], side: Side::After };
 
 /// Whole walks, then seeks to ids that exist and to others, and some steps from there.
-fn check_walks(fixture: &Fixture, seed: u64) {
+pub(super) fn check_walks(fixture: &Fixture, seed: u64) {
     let mut rng = rng(seed);
     let forward = fixture.ordered();
     let mut reverse = forward.clone();

@@ -8,7 +8,7 @@ use crate::format::{Direction, Position, Side};
 use crate::scan::Cursor;
 
 /// Flips a bit of the fixture's file while `check` runs.
-fn with_flip(file: &File, bit: u64, check: impl FnOnce()) {
+pub(super) fn with_flip(file: &File, bit: u64, check: impl FnOnce()) {
     let mut byte = [0];
     file.read_exact_at(&mut byte, bit / 8).unwrap();
     file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
@@ -17,7 +17,11 @@ fn with_flip(file: &File, bit: u64, check: impl FnOnce()) {
 }
 
 fn file_of(fixture: &Fixture) -> File {
-    OpenOptions::new().read(true).write(true).open(fixture.path()).unwrap()
+    open(&fixture.path())
+}
+
+pub(super) fn open(path: &Path) -> File {
+    OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
 fn walk(segment: &Arc<SealedSegment>, regime: Regime) -> Result<Vec<Record>> {
@@ -34,8 +38,8 @@ fn walk(segment: &Arc<SealedSegment>, regime: Regime) -> Result<Vec<Record>> {
 
 /// What reads of everything ran into.
 #[derive(Default)]
-struct Outcome {
-    corrupt: u32,
+pub(super) struct Outcome {
+    pub(super) corrupt: u32,
     right: u32,
 }
 
@@ -49,7 +53,7 @@ impl Outcome {
 }
 
 /// Reads everything, in both ways: each answer is right, or an error within `places`.
-fn check(
+pub(super) fn check(
     fixture: &Fixture,
     places: &std::ops::Range<u64>,
     absent: &[Vec<u8>],
@@ -89,7 +93,7 @@ fn check(
     outcome
 }
 
-fn absent_ids() -> Vec<Vec<u8>> {
+pub(super) fn absent_ids() -> Vec<Vec<u8>> {
     (0..20u32).map(|n| format!("user{n:05}-absent").into_bytes()).collect()
 }
 

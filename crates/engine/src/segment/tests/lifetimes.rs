@@ -1,5 +1,7 @@
 //! Documents outlive their segment, and files go when the last document has.
 
+use super::compacted::{few, indexed, new_segment};
+use super::cursors::FIRST;
 use super::*;
 use crate::format::{Direction, Position, Side};
 use crate::scan::Cursor;
@@ -146,4 +148,99 @@ fn creating_a_segment_twice_is_refused() {
     let again = create(&fixture.disk, fixture.folder.path(), 4096, &fixture.reaper);
     assert!(matches!(again, Err(Error::Io { action: "create", .. })), "{again:?}");
     assert!(fixture.path().exists());
+}
+
+/// Two index segments over the same members, as while one takes the other's place.
+fn twins(fixture: &Fixture) -> (Arc<SealedSegment>, Arc<SealedSegment>) {
+    let members: Vec<_> = fixture.members.iter().map(|meta| fixture.data(meta)).collect();
+    let new = new_segment(fixture, SegmentId(201));
+    let metas: Vec<_> = fixture.members.iter().collect();
+    let old = SealedSegment::over(fixture.data(&fixture.meta), members.clone());
+    let mut writer = IndexWriter::create(&new, &metas, fixture.model.len()).unwrap();
+    let mut cursor = old.sequential(Access::Keep);
+    cursor.seek(FIRST, Direction::Forward).unwrap();
+    for written in fixture.model.values() {
+        writer.push(cursor.place().unwrap().member, &written.entry()).unwrap();
+        cursor.step(Direction::Forward).unwrap();
+    }
+    let (meta, file) = writer.finish().unwrap();
+    (old, SealedSegment::over(DataSegment::from_file(meta, file), members))
+}
+
+#[test]
+fn members_stay_while_any_segment_or_record_has_them() {
+    let fixture = indexed(few(), 2);
+    let (old, new) = twins(&fixture);
+    let exists = |id: SegmentId| fixture.path_of(id).exists();
+    let ids: Vec<_> = fixture.members.iter().map(|member| member.id).collect();
+    let members = new.members().to_vec();
+
+    old.doom();
+    drop(old);
+    fixture.reaper.reap();
+    assert!(!exists(fixture.meta.id), "nobody has the old index any more");
+    assert!(ids.iter().all(|id| exists(*id)), "it took no member with it");
+    for written in fixture.model.values() {
+        let found = new.get(written.key(), written.sequence, Regime::Mapped).unwrap().unwrap();
+        assert!(written.is(&found));
+    }
+
+    let written = fixture.ordered()[0];
+    let record = new.get(written.key(), written.sequence, Regime::Mapped).unwrap().unwrap();
+    let mut cursor = new.cursor(Regime::Mapped);
+    cursor.seek(FIRST, Direction::Forward).unwrap();
+    members.iter().for_each(|member| member.doom());
+    new.doom();
+    drop((members, new));
+    fixture.reaper.reap();
+    assert!(ids.iter().all(|id| exists(*id)) && exists(SegmentId(201)), "the cursor has them");
+    for written in fixture.model.values() {
+        assert!(written.is(cursor.current().unwrap()));
+        cursor.step(Direction::Forward).unwrap();
+    }
+    drop(cursor);
+    fixture.reaper.reap();
+    let left: Vec<_> = ids.iter().filter(|id| exists(**id)).collect();
+    assert_eq!(left.len(), 1, "the record has its own member: {left:?}");
+    assert!(!exists(SegmentId(201)));
+    assert!(written.is(&record));
+    drop(record);
+    fixture.reaper.reap();
+    assert!(!ids.iter().any(|id| exists(*id)));
+    assert!(fixture.reaper.take_failures().is_empty());
+}
+
+#[test]
+fn members_that_were_never_opened_are_unlinked_when_they_are_doomed() {
+    let fixture = indexed(few(), 2);
+    fixture.reaper.reap();
+    let segment = fixture.open();
+    segment.members().iter().for_each(|member| member.doom());
+    drop(segment);
+    fixture.reaper.reap();
+    assert!(fixture.members.iter().all(|member| !fixture.path_of(member.id).exists()));
+    assert!(fixture.path().exists(), "the index itself was not doomed");
+}
+
+#[test]
+fn a_member_that_is_a_segment_itself_is_one_file_for_both() {
+    let fixture = indexed(few(), 2);
+    fixture.reaper.reap();
+    let member = SealedSegment::of(fixture.data(&fixture.members[1]));
+    let data = fixture.members.iter().enumerate().map(|(i, meta)| match i {
+        1 => Arc::clone(&member.members()[0]),
+        _ => fixture.data(meta),
+    });
+    let index = SealedSegment::over(fixture.data(&fixture.meta), data.collect());
+    for written in fixture.model.values() {
+        assert!(index.get(written.key(), written.sequence, Regime::Mapped).unwrap().is_some());
+    }
+    assert!(member.is_open(), "the index opened it for both");
+    member.doom();
+    drop(index);
+    fixture.reaper.reap();
+    assert!(fixture.path_of(member.meta().id).exists());
+    drop(member);
+    fixture.reaper.reap();
+    assert!(!fixture.path_of(fixture.members[1].id).exists());
 }

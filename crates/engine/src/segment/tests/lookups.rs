@@ -4,7 +4,7 @@ use super::super::reader::read_layout;
 use super::*;
 
 /// Every version of every id at, before and behind its sequence, and ids that are absent.
-fn check_gets(fixture: &Fixture, seed: u64) {
+pub(super) fn check_gets(fixture: &Fixture, seed: u64) {
     let segment = fixture.open();
     let mut rng = rng(seed);
     let mut absent = 0;
@@ -23,7 +23,9 @@ fn check_gets(fixture: &Fixture, seed: u64) {
         };
         for written in fixture.model.values() {
             let sequence = written.sequence;
-            for at in [Sequence(sequence.0 - 1), sequence, sequence.next(), Sequence::MAX] {
+            for at in
+                [Sequence(sequence.0.saturating_sub(1)), sequence, sequence.next(), Sequence::MAX]
+            {
                 check(written.key(), at);
             }
             let mut other = written.id.clone();

@@ -1,10 +1,13 @@
 //! Segments that the real builder wrote, read against a model.
 
+mod compacted;
 mod cursors;
 mod damage;
 mod lifetimes;
 mod lookups;
+mod sequential;
 mod table;
+mod writers;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -52,12 +55,24 @@ impl Written {
         Key::new(self.collection, &self.id)
     }
 
+    fn entry(&self) -> IndexEntry<'_> {
+        IndexEntry {
+            key: self.key(),
+            offset: self.offset,
+            sequence: self.sequence,
+            kind: self.kind,
+            content_len: self.content_len(),
+        }
+    }
+
     fn content_len(&self) -> u64 {
         (self.id.len() + self.document.len()) as u64
     }
 }
 
-type ModelKey = (CollectionId, Vec<u8>, Reverse<Sequence>);
+/// Collection, id, kind and document.
+type AnyRecord = (u32, Vec<u8>, Kind, Vec<u8>);
+type Model = BTreeMap<(CollectionId, Vec<u8>, Reverse<Sequence>), Written>;
 
 /// A sealed segment on a disk, and the same records in a map.
 struct Fixture {
@@ -65,7 +80,9 @@ struct Fixture {
     disk: Arc<dyn Disk>,
     reaper: Arc<Reaper>,
     meta: SealedMeta,
-    model: BTreeMap<ModelKey, Written>,
+    /// Of an index segment.
+    members: Vec<SealedMeta>,
+    model: Model,
 }
 
 /// Where the log is said to end, and the index begins.
@@ -77,62 +94,49 @@ enum LogEnd {
 }
 
 impl Fixture {
-    fn new(records: Vec<(u32, Vec<u8>, Kind, Vec<u8>)>) -> Self {
+    fn new(records: Vec<AnyRecord>) -> Self {
         Self::with_end(records, LogEnd::Exact)
     }
 
-    fn with_end(records: Vec<(u32, Vec<u8>, Kind, Vec<u8>)>, end: LogEnd) -> Self {
+    fn with_end(records: Vec<AnyRecord>, end: LogEnd) -> Self {
         let (fixture, _) = Self::sealed(records, end, 8 << 20);
         fixture
     }
 
     /// Also the file that was written.
-    fn sealed(
-        records: Vec<(u32, Vec<u8>, Kind, Vec<u8>)>,
-        end: LogEnd,
-        capacity: u64,
-    ) -> (Self, Arc<SegmentFile>) {
+    fn sealed(records: Vec<AnyRecord>, end: LogEnd, capacity: u64) -> (Self, Arc<SegmentFile>) {
         let folder = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let reaper = Reaper::new();
         let file = create(&disk, folder.path(), capacity, &reaper).unwrap();
-        let mut log = Vec::new();
-        let mut model = BTreeMap::new();
-        for (n, (collection, id, kind, document)) in (1u64..).zip(records) {
-            let (collection, sequence) = (CollectionId(collection), Sequence(n));
-            let start = log.len();
-            let offset = LOG_START + start as u64;
-            append_record(&mut log, kind, collection, &id, &document);
-            place_record(&mut log[start..], INCARNATION, offset, sequence);
-            let key = (collection, id.clone(), Reverse(sequence));
-            let written = Written { collection, id, sequence, kind, document, offset };
-            model.insert(key, written);
-        }
-        write(&file, LOG_START, &log);
+        let (log_end, model) = write_log(&file, (1u64..).zip(records));
         let log_end = match end {
-            LogEnd::Exact => LOG_START + log.len() as u64,
+            LogEnd::Exact => log_end,
             LogEnd::At(end) => end,
         };
-        let index_offset = log_end.next_multiple_of(4096) + 4096;
-        let entries = model.values().map(|w: &Written| IndexEntry {
-            key: w.key(),
-            offset: w.offset,
-            sequence: w.sequence,
-            kind: w.kind,
-            content_len: w.content_len(),
-        });
-        let ends = (log_end, index_offset);
-        let meta = build_index(&file, ends, model.len(), SUPERSEDED, entries).unwrap();
-        (Self { folder, disk, reaper, meta, model }, file)
+        let meta = seal(&file, log_end, &model);
+        (Self { folder, disk, reaper, meta, members: Vec::new(), model }, file)
     }
 
     /// The segment as a database that was just opened has it.
     fn open(&self) -> Arc<SealedSegment> {
-        SealedSegment::new(self.meta.clone(), &self.disk, self.folder.path(), &self.reaper)
+        if self.members.is_empty() {
+            return SealedSegment::of(self.data(&self.meta));
+        }
+        let members = self.members.iter().map(|meta| self.data(meta)).collect();
+        SealedSegment::over(self.data(&self.meta), members)
+    }
+
+    fn data(&self, meta: &SealedMeta) -> Arc<DataSegment> {
+        DataSegment::new(meta.clone(), &self.disk, self.folder.path(), &self.reaper)
     }
 
     fn path(&self) -> std::path::PathBuf {
-        segment_path(self.folder.path(), ID)
+        self.path_of(self.meta.id)
+    }
+
+    fn path_of(&self, id: SegmentId) -> std::path::PathBuf {
+        segment_path(self.folder.path(), id)
     }
 
     fn ordered(&self) -> Vec<&Written> {
@@ -145,6 +149,32 @@ impl Fixture {
         let found = self.model.range(from..).next().map(|(_, written)| written);
         found.filter(|w| (w.collection, w.id.as_slice()) == (key.collection, key.id))
     }
+}
+
+/// Writes records under their sequences; where the log ends, and what was written.
+fn write_log(
+    file: &SegmentFile,
+    records: impl IntoIterator<Item = (u64, AnyRecord)>,
+) -> (u64, Model) {
+    let (mut log, mut model) = (Vec::new(), Model::new());
+    for (sequence, (collection, id, kind, document)) in records {
+        let (collection, sequence) = (CollectionId(collection), Sequence(sequence));
+        let start = log.len();
+        let offset = LOG_START + start as u64;
+        append_record(&mut log, kind, collection, &id, &document);
+        place_record(&mut log[start..], file.incarnation(), offset, sequence);
+        let key = (collection, id.clone(), Reverse(sequence));
+        model.insert(key, Written { collection, id, sequence, kind, document, offset });
+    }
+    write(file, LOG_START, &log);
+    (LOG_START + log.len() as u64, model)
+}
+
+/// Writes the index of all that was written.
+fn seal(file: &Arc<SegmentFile>, log_end: u64, model: &Model) -> SealedMeta {
+    let index_offset = log_end.next_multiple_of(4096) + 4096;
+    let entries = model.values().map(Written::entry);
+    build_index(file, (log_end, index_offset), model.len(), SUPERSEDED, entries).unwrap()
 }
 
 fn create(
@@ -183,7 +213,7 @@ fn any_id(rng: &mut impl Rng) -> Vec<u8> {
     }
 }
 
-fn any_records(seed: u64, count: usize) -> Vec<(u32, Vec<u8>, Kind, Vec<u8>)> {
+fn any_records(seed: u64, count: usize) -> Vec<AnyRecord> {
     let mut rng = rng(seed);
     (0..count)
         .map(|_| {
@@ -199,7 +229,7 @@ fn any_records(seed: u64, count: usize) -> Vec<(u32, Vec<u8>, Kind, Vec<u8>)> {
 }
 
 /// `count` documents of 8 bytes under ids that differ.
-fn numbered(count: u32) -> Vec<(u32, Vec<u8>, Kind, Vec<u8>)> {
+fn numbered(count: u32) -> Vec<AnyRecord> {
     (0..count)
         .map(|n| {
             let scattered = n.wrapping_mul(0x9E37_79B1);
