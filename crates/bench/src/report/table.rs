@@ -118,13 +118,23 @@ fn latencies<'a>(rows: &[&'a Row]) -> BTreeMap<&'a str, Vec<&'a LatencySummary>>
 
 /// The median over the repeats of the ratio within a repeat, whose cells ran next to each other.
 pub(super) fn ratio(rows: &[&Row], oracle: Option<&[&Row]>) -> Option<f64> {
-    let moment = |row: &Row| -> (String, u32, Folder) { (row.run.clone(), row.repeat, row.folder) };
-    let partner = |row: &Row| {
-        let other = oracle?.iter().find(|other| moment(other) == moment(row))?;
-        Some(row.measurement.ops_per_sec / other.measurement.ops_per_sec)
-    };
-    let ratios: Vec<f64> = rows.iter().filter_map(|row| partner(row)).collect();
+    let ratios = ratios(rows, oracle, &|row| Some(row.measurement.ops_per_sec));
     (!ratios.is_empty()).then(|| median(ratios))
+}
+
+/// The ratio of a figure to the oracle's in each repeat that has both.
+pub(super) fn ratios(
+    rows: &[&Row],
+    oracle: Option<&[&Row]>,
+    figure: &dyn Fn(&Row) -> Option<f64>,
+) -> Vec<f64> {
+    let moment = |row: &Row| -> (String, u32, Folder) { (row.run.clone(), row.repeat, row.folder) };
+    let ratio = |row: &Row| {
+        let other = oracle?.iter().find(|other| moment(other) == moment(row))?;
+        let ratio = figure(row)? / figure(other)?;
+        ratio.is_finite().then_some(ratio)
+    };
+    rows.iter().filter_map(|row| ratio(row)).collect()
 }
 
 pub(super) fn fold(values: &[f64], pick: fn(f64, f64) -> f64) -> f64 {
