@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::measure::machine;
+use crate::report::PageRequest;
 use crate::run::{Bench, Grid};
 use crate::store::{Durability, StoreConfig, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
@@ -26,6 +27,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 pub(crate) enum Command {
     Bench(Box<Grid>),
     Table { files: Vec<PathBuf>, form: TableForm },
+    Report(PageRequest),
     Child,
 }
 
@@ -59,6 +61,8 @@ enum CliCommand {
         #[arg(long)]
         markdown: bool,
     },
+    /// Write the page of results files, with tables and charts, or check the one there is.
+    Report(PageRequest),
     #[command(name = CHILD, hide = true)]
     Child,
 }
@@ -155,6 +159,7 @@ where
             let form = if markdown { TableForm::Markdown } else { TableForm::Terminal };
             Ok(Command::Table { files, form })
         }
+        CliCommand::Report(request) => Ok(Command::Report(request)),
         CliCommand::Child => Ok(Command::Child),
     }
 }

@@ -3,8 +3,8 @@
 //! The words (bench, run, cell, repeat), every field of a row, and the rules that keep the
 //! comparison fair are in `docs/bench/README.md`. The modules, in the order of the data:
 //! `cli` → `run` (the parent orchestrates, one child process a repeat) → `workload` (what to do)
-//! → `store` (who does it) → `measure` (what it cost) → `report` (rows and the table); `verify`
-//! compares what the stores answered.
+//! → `store` (who does it) → `measure` (what it cost) → `report` (rows, the table and the page);
+//! `verify` compares what the stores answered.
 
 mod cli;
 mod error;

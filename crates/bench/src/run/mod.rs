@@ -32,6 +32,7 @@ pub(crate) fn command(command: Command) -> Result<()> {
             }
             Ok(())
         }
+        Command::Report(request) => report::report(&request),
         Command::Child => protocol::serve(),
     }
 }

@@ -1,6 +1,7 @@
-//! The program from outside: bad input, whole runs, Ctrl-C.
+//! The program from outside: bad input, whole runs, their pages, Ctrl-C.
 
 mod cli;
 mod common;
 mod interrupt;
+mod report;
 mod whole_run;
