@@ -19,6 +19,10 @@ bench-memtable-bound *ARGS:
 figures +FILES:
     scripts/with-libclang cargo run -q -p bench --release -- table --markdown "$@" | scripts/figures README.md
 
+# Write the page of results files with its charts, in docs/bench; `--check` compares it instead
+report *ARGS:
+    scripts/with-libclang cargo run -q -p bench --release -- report "$@"
+
 # Test the engine; compiles no C++
 test *ARGS:
     cargo test -p engine "$@"
