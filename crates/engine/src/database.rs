@@ -200,7 +200,7 @@ impl Database {
 
     /// Waits until background work that is due (sealing, preparing the next segment, compaction) is
     /// done; not for the compaction that begins once nothing was written for a while
-    /// ([`Stats::compaction_due_bytes`]). Not needed for correctness or durability; benchmarks and
+    /// ([`Stats::compaction_due`] says whether there is something left). Not needed for correctness or durability; benchmarks and
     /// tests want it.
     ///
     /// # Errors

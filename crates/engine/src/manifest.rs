@@ -157,6 +157,28 @@ impl ManifestState {
         Sequence(self.next_sequence.0 - 1)
     }
 
+    /// What no edits of this library add up to: found before a read relies on it.
+    fn contradiction(&self) -> Option<String> {
+        let is_sealed =
+            |id: &SegmentId| matches!(self.segments.get(id), Some(SegmentState::Sealed(_)));
+        let mut level1 = Vec::new();
+        for (id, placement) in &self.placements {
+            let members: &[SegmentId] = match placement {
+                Placement::Index { members, .. } => members,
+                _ => &[],
+            };
+            if let Some(missing) = std::iter::once(id).chain(members).find(|id| !is_sealed(id)) {
+                return Some(format!("segment {missing} is placed and not sealed"));
+            }
+            if let Placement::Level1 { keys, .. } = placement {
+                level1.push(keys);
+            }
+        }
+        level1.sort_unstable_by(|a, b| a.first.cmp(&b.first));
+        let overlap = level1.windows(2).find(|pair| pair[0].last >= pair[1].first);
+        overlap.map(|pair| format!("level 1 has two segments with the key {:?}", pair[1].first))
+    }
+
     fn saw_segment(&mut self, segment: SegmentId) {
         self.next_segment = self.next_segment.max(SegmentId(segment.0.saturating_add(1)));
     }
@@ -233,6 +255,9 @@ pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, Manif
             at as u64,
             "the manifest's first record does not verify",
         ));
+    }
+    if let Some(what) = state.contradiction() {
+        return Err(Error::corrupt(&path, at as u64, what));
     }
     // A record that does not verify is the torn last edit, unless a later one shows that it was
     // once whole.

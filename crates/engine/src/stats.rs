@@ -69,6 +69,8 @@ pub struct Stats {
     pub level1_bytes: u64,
     /// The oldest sequence that [`Database::snapshot_at`](crate::Database::snapshot_at) reads.
     pub horizon: u64,
+    /// Whether compaction has something to do, or will once nothing was written for a while.
+    pub compaction_due: bool,
     /// Compaction since opening, by reason.
     pub compactions: Vec<CompactionStats>,
     /// Compaction jobs that failed; each was tried again.

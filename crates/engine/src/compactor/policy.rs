@@ -2,8 +2,9 @@
 //!
 //! The reasons for the numbers, with L for the live bytes:
 //!
-//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at L/2 each byte is written once to
-//!   the log and twice by the sweep. Sooner writes more, later takes more space.
+//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at 0.45 L each byte is written once
+//!   to the log and 2.2 times by the sweep. Sooner writes more, later takes more space: level 0
+//!   stays until the sweep ends, and what comes in meanwhile is slowed down to 0.18 L.
 //! - Below a few segments the share does not matter, and a sweep would cost more syncs than bytes.
 //! - Runs of level 0 are merged when there are too many for a read: the newest two, and on as long
 //!   as the next older one is not larger than all of them together. With six runs, a record of 64
@@ -18,7 +19,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CompactionReason {
-    /// Level 0 had reached half of the live bytes: a sweep into level 1.
+    /// Level 0 had reached its share of the live bytes: a sweep into level 1.
     Level0,
     /// Level 1 had too many bytes that no reader sees, of a dropped collection or a snapshot that is
     /// gone: a sweep.
@@ -108,11 +109,34 @@ pub(crate) const MERGE_MEMBERS_MAX: usize = crate::format::MEMBERS_MAX;
 /// frees pages.
 pub(crate) const IDLE_BYTES_MIN: u64 = 64 << 10;
 
+/// Of the live bytes, in percent: when level 0 and the unsealed log have reached so many, a sweep
+/// begins.
+const SWEEP_AT_PERCENT: u64 = 45;
+/// And so many more may come in while it runs.
+const SWEEP_ROOM_PERCENT: u64 = 18;
+
 impl Counts {
-    /// Level 0 begins to be merged into level 1 at so many bytes.
+    /// Level 0 begins to be merged into level 1 at so many bytes, what is not sealed included.
     pub(crate) fn sweep_bytes(&self) -> u64 {
-        (self.live_bytes / 2).max(2 * self.segment_bytes)
+        percent(self.live_bytes, SWEEP_AT_PERCENT).max(2 * self.segment_bytes)
     }
+
+    /// And must not exceed so many.
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        let room = percent(self.live_bytes, SWEEP_ROOM_PERCENT).max(self.segment_bytes);
+        self.sweep_bytes() + room
+    }
+
+    fn is_sweep_due(&self) -> bool {
+        let due = self.sweep_bytes();
+        // Of an unsealed log alone a sweep would merge nothing.
+        self.level0_bytes >= due / 2 && self.level0_bytes + self.unsealed_bytes >= due && due > 0
+    }
+}
+
+fn percent(bytes: u64, percent: u64) -> u64 {
+    let part = u128::from(bytes) * u128::from(percent) / 100;
+    u64::try_from(part).unwrap_or(u64::MAX)
 }
 
 /// Decides.
@@ -132,7 +156,7 @@ pub(crate) fn decide(counts: &Counts) -> Decision {
             _ => Decision::Begin(CompactionReason::Forced),
         };
     }
-    if counts.level0_bytes > 0 && counts.level0_bytes >= counts.sweep_bytes() {
+    if counts.is_sweep_due() {
         return Decision::Begin(CompactionReason::Level0);
     }
     if counts.garbage_bytes > (counts.live_bytes / 4).max(counts.segment_bytes) {
@@ -228,8 +252,11 @@ mod tests {
         // level 0, unsealed, garbage (MiB), sweeping, activity
         let table = [
             ((0, 0, 0, false, Busy), Rest),
-            ((511, 60, 0, false, Busy), Rest),
-            ((512, 0, 0, false, Busy), Begin(Reason::Level0)),
+            ((460, 0, 0, false, Busy), Rest),
+            ((461, 0, 0, false, Busy), Begin(Reason::Level0)),
+            ((400, 60, 0, false, Busy), Rest),
+            ((400, 61, 0, false, Busy), Begin(Reason::Level0)),
+            ((200, 400, 0, false, Busy), Rest),
             ((0, 0, 0, true, Busy), Step),
             ((900, 60, 900, true, Busy), Step),
             ((0, 0, 256, false, Busy), Rest),

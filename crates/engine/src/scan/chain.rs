@@ -193,17 +193,6 @@ impl Chain {
         }
     }
 
-    /// The entries whose ranges reach between two places; none where these are the same, or
-    /// crossed. Costs two binary searches.
-    pub(crate) fn overlapping(&self, lower: Position<'_>, upper: Position<'_>) -> &[ChainEntry] {
-        if (lower.collection, lower.id, lower.side) >= (upper.collection, upper.id, upper.side) {
-            return &[];
-        }
-        let start = self.first_behind(&Place::new(lower));
-        let end = self.begun(&Place::new(upper));
-        self.entries.get(start..end).unwrap_or_default()
-    }
-
     /// A cursor over all records of the chain. Touches no file before its first seek.
     pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> impl Cursor + use<> {
         ChainCursor::new(Arc::clone(self), regime, SealedSegment::cursor)

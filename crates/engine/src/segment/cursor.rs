@@ -164,7 +164,7 @@ impl SegmentCursor {
         match read {
             Ok(record) => self.record = Some(record),
             Err(error @ Error::Corrupt { .. }) => {
-                let damaged = examine(&self.segment, self.entry, place, error.clone())?;
+                let damaged = examine(&self.segment, self.entry, place)?;
                 sequential.damaged = Some(damaged);
                 return Err(error);
             }

@@ -28,8 +28,6 @@ pub(crate) struct DamagedEntry {
     pub(crate) key: Option<(CollectionId, Vec<u8>)>,
     /// The record's sequence, if it is.
     pub(crate) sequence: Option<Sequence>,
-    /// What reading the record met.
-    pub(crate) error: Error,
 }
 
 /// What a header and an id say that may be damaged.
@@ -39,18 +37,13 @@ struct Suspect {
     sequence: Option<Sequence>,
 }
 
-/// Finds out what is known of an entry whose record met `error`. Costs a few reads, and for an
+/// Finds out what is known of an entry whose record does not verify. Costs a few reads, and for an
 /// older version a pass over the fingerprint table in memory.
 ///
 /// # Errors
 ///
 /// `Io`; damage that stands in the way leaves things unknown.
-pub(super) fn examine(
-    segment: &SealedSegment,
-    entry: u64,
-    place: u64,
-    error: Error,
-) -> Result<DamagedEntry> {
+pub(super) fn examine(segment: &SealedSegment, entry: u64, place: u64) -> Result<DamagedEntry> {
     let records = segment.sorted(REGIME)?.records;
     let (file, offset, end) = records.at(place)?;
     let Suspect { key, sequence } = known(read_suspect(file, offset, end))?.unwrap_or_default();
@@ -61,7 +54,7 @@ pub(super) fn examine(
         }
         None => None,
     };
-    Ok(DamagedEntry { place: records.locate(place), key, sequence, error })
+    Ok(DamagedEntry { place: records.locate(place), key, sequence })
 }
 
 /// Further damage says nothing; other failures end the examination.

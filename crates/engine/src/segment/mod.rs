@@ -26,6 +26,8 @@ mod tests;
 
 pub(crate) use builder::{IndexEntry, build_index, index_bytes_max};
 pub(crate) use cursor::SegmentCursor;
+#[cfg(test)]
+pub(crate) use damage::DamagedEntry;
 pub(crate) use data::DataSegment;
 pub(crate) use draft::NewSegment;
 pub(crate) use file::{Regime, SegmentFile};

@@ -12,17 +12,15 @@
 //! 2. Damage in the index or in a record that a lookup meets is `Corrupt`, with file and offset;
 //!    never an answer.
 
-use std::path::Path;
 use std::slice;
 
 use super::cursor::SegmentCursor;
 use super::data::{DataSegment, Members, Records};
 use super::file::{Regime, SegmentFile};
 use super::index::{BlockBuffer, Index};
-use super::reaper::Reaper;
 use super::record::Record;
 use super::sorted::{Damage, SortedIndex, Target};
-use crate::disk::{Access, Disk};
+use crate::disk::Access;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK_BYTES, IndexLayout, Key, Position, SealedMeta, Sequence};
 use crate::sync::{Arc, OnceLock};
@@ -53,21 +51,6 @@ pub(super) struct Opened {
 }
 
 impl SealedSegment {
-    /// A segment that the manifest names. Touches no file.
-    pub(crate) fn new(
-        meta: SealedMeta,
-        disk: &Arc<dyn Disk>,
-        dir: &Path,
-        reaper: &Arc<Reaper>,
-    ) -> Arc<Self> {
-        Self::of(DataSegment::new(meta, disk, dir, reaper))
-    }
-
-    /// A segment that was just sealed, whose file is open: see [`DataSegment::from_file`].
-    pub(crate) fn from_file(meta: SealedMeta, file: Arc<SegmentFile>) -> Arc<Self> {
-        Self::of(DataSegment::from_file(meta, file))
-    }
-
     /// The segment of a file that has its records and their index.
     pub(crate) fn of(data: Arc<DataSegment>) -> Arc<Self> {
         Arc::new(Self { meta: data.meta().clone(), opened: OnceLock::new(), data, members: None })
@@ -121,6 +104,7 @@ impl SealedSegment {
             + self.opened.get().map_or(0, |opened| opened.index.heap_bytes())
     }
 
+    #[cfg(test)]
     /// Has the segment's own file unlinked once the segment and its last record are gone; members
     /// are doomed by themselves.
     pub(crate) fn doom(&self) {

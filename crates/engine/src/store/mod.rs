@@ -215,7 +215,7 @@ impl Store {
             stats.memtable_bytes += run.memtable.bytes() as u64;
             stats.log_bytes += run.end();
         }
-        self.compaction_stats(&mut stats);
+        self.compaction_stats(tables, &accounting, &mut stats);
         stats
     }
 }

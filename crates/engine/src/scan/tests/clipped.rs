@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::segments::{Rows, any_place, any_rows, key, row, rows, rows_before};
 use super::*;
-use crate::format::{Bound, FullKey};
+use crate::format::FullKey;
 
 /// A cursor over the model's rows in memory, and the count of calls to it.
 fn cursor(model: &Rows) -> (MemoryCursor, Arc<Calls>) {

@@ -255,3 +255,20 @@ fn names_of_segments_come_back_and_others_are_ignored() {
         assert_eq!(parse_segment_name(other.as_ref()), None, "{other}");
     }
 }
+
+impl SealedSegment {
+    /// A segment that the manifest names. Touches no file.
+    pub(crate) fn new(
+        meta: SealedMeta,
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        reaper: &Arc<Reaper>,
+    ) -> Arc<Self> {
+        Self::of(DataSegment::new(meta, disk, dir, reaper))
+    }
+
+    /// A segment that was just sealed, whose file is open: see [`DataSegment::from_file`].
+    pub(crate) fn from_file(meta: SealedMeta, file: Arc<SegmentFile>) -> Arc<Self> {
+        Self::of(DataSegment::from_file(meta, file))
+    }
+}

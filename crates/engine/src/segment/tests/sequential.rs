@@ -28,9 +28,8 @@ fn walk(segment: &Arc<SealedSegment>, position: Position<'_>) -> Vec<Met> {
                 Some(record) => met.push(Met::Record(record.clone())),
                 None => return met,
             },
-            Err(error) => {
+            Err(_) => {
                 let damaged = cursor.damaged().expect("it is a record that is damaged").clone();
-                assert_eq!(format!("{:?}", damaged.error), format!("{error:?}"));
                 assert!(cursor.current().is_none());
                 assert_eq!(cursor.place().unwrap(), damaged.place);
                 met.push(Met::Damaged(damaged));

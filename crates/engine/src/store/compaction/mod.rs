@@ -322,7 +322,6 @@ impl Store {
     /// Sets the rate at which writers go on.
     fn throttle_writers(&self, tables: &Tables, accounting: &Accounting, runs: usize) {
         let counts = self.counts(tables, accounting, std::iter::empty());
-        let free_bytes = counts.sweep_bytes();
         let level1_left = match &tables.sweep {
             Some(sweep) if accounting.level0_disk_bytes > 0 => {
                 let left = accounting.level0_disk_bytes.saturating_sub(sweep.merged_bytes);
@@ -333,10 +332,9 @@ impl Store {
         let runs_max = self.options.level0_runs as u64;
         let excess = (runs as u64).saturating_sub(runs_max) * 100 / runs_max;
         let debt = Debt {
-            level0_bytes: accounting.level0_disk_bytes,
-            free_bytes,
-            // Seven tenths more than what is live is what the files may take at any time.
-            limit_bytes: free_bytes + (accounting.live_bytes() * 3 / 20).max(counts.segment_bytes),
+            level0_bytes: accounting.level0_disk_bytes + counts.unsealed_bytes,
+            free_bytes: counts.sweep_bytes(),
+            limit_bytes: counts.limit_bytes(),
             remaining_bytes: accounting.level0_bytes + level1_left,
             bytes_per_second: self.compactor.control.lock().bytes_per_second,
             runs_excess_percent: excess,
@@ -394,7 +392,20 @@ impl Store {
     }
 
     /// Adds what stats() tells of compaction.
-    pub(super) fn compaction_stats(&self, stats: &mut crate::stats::Stats) {
+    pub(super) fn compaction_stats(
+        &self,
+        tables: &Tables,
+        accounting: &Accounting,
+        stats: &mut crate::stats::Stats,
+    ) {
+        let runs = {
+            let manifest = self.manifest.lock();
+            mergeable_runs(tables, manifest.state())
+        };
+        let counts = self.counts(tables, accounting, runs.iter().map(|(_, counts)| *counts));
+        let when_idle = Counts { activity: Activity::Idle, ..counts };
+        stats.compaction_due = self.options.compaction == Compaction::Automatic
+            && decide(&when_idle) != Decision::Rest;
         let control = self.compactor.control.lock();
         stats.compactions = control.totals.values().cloned().collect();
         stats.compaction_failures = control.failures;
