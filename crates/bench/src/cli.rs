@@ -1,14 +1,19 @@
 //! The command line. Bad input is one line on standard error and exit code 2.
 
+mod jobs;
+mod sequence;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use self::jobs::{AmplificationArguments, OpenTimeArguments};
+use self::sequence::SequenceArguments;
 use crate::measure::machine;
 use crate::report::PageRequest;
-use crate::run::{Bench, Grid};
-use crate::store::{Durability, StoreConfig, StoreKind};
+use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
+use crate::store::{Durability, Statistics, StoreConfig, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
 
 /// The hidden subcommand of a cell's process.
@@ -25,7 +30,9 @@ const SECONDS_MAX: f64 = 86_400.0;
 /// What the program is asked to do.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Bench(Box<Grid>),
+    Bench { place: Place, grids: Vec<Grid> },
+    WriteAmplification { place: Place, job: Amplification },
+    OpenTime { place: Place, job: OpenTime },
     Table { files: Vec<PathBuf>, form: TableForm },
     Report(PageRequest),
     Child,
@@ -52,6 +59,12 @@ enum CliCommand {
     TableBound(GridArguments),
     /// Every record within the memtable's reach.
     MemtableBound(GridArguments),
+    /// Sizes and durabilities in one run: A, B, C, F, D, scans after them, and scans afresh.
+    Sequence(SequenceArguments),
+    /// Overwrite a live set, and count what is written for it.
+    WriteAmplification(AmplificationArguments),
+    /// Time the opening of a store that was killed with an unsealed tail.
+    OpenTime(OpenTimeArguments),
     /// Print the table of results files.
     Table {
         /// Files of JSON lines that a bench has written.
@@ -153,8 +166,13 @@ where
     I::Item: Into<std::ffi::OsString> + Clone,
 {
     match Cli::try_parse_from(arguments)?.command {
-        CliCommand::TableBound(arguments) => grid(Bench::TableBound, arguments),
-        CliCommand::MemtableBound(arguments) => grid(Bench::MemtableBound, arguments),
+        CliCommand::TableBound(arguments) => grid(Bench::TableBound, (300_000, 4 << 20), arguments),
+        CliCommand::MemtableBound(arguments) => {
+            grid(Bench::MemtableBound, (20_000, 64 << 20), arguments)
+        }
+        CliCommand::Sequence(arguments) => sequence::sequence(arguments),
+        CliCommand::WriteAmplification(arguments) => jobs::amplification(arguments),
+        CliCommand::OpenTime(arguments) => jobs::open_time(arguments),
         CliCommand::Table { files, markdown } => {
             let form = if markdown { TableForm::Markdown } else { TableForm::Terminal };
             Ok(Command::Table { files, form })
@@ -180,7 +198,12 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn grid(bench: Bench, arguments: GridArguments) -> Result<Command, clap::Error> {
+/// A bench of one grid; `records` and `memtable_bytes` are its defaults.
+fn grid(
+    bench: Bench,
+    (records, memtable_bytes): (u64, u64),
+    arguments: GridArguments,
+) -> Result<Command, clap::Error> {
     let shape = DocumentShape { fields: arguments.fields, field_bytes: arguments.field_bytes };
     if shape.document_bytes() > DOCUMENT_BYTES_MAX {
         return Err(invalid(format!(
@@ -188,11 +211,7 @@ fn grid(bench: Bench, arguments: GridArguments) -> Result<Command, clap::Error> 
             shape.fields, shape.field_bytes
         )));
     }
-    let (records, memtable_bytes) = match bench {
-        Bench::TableBound => (300_000, 4 << 20),
-        Bench::MemtableBound => (20_000, 64 << 20),
-    };
-    Ok(Command::Bench(Box::new(Grid {
+    let grid = Grid {
         bench,
         stores: unique(arguments.stores, "store")?,
         workloads: unique(arguments.workloads, "workload")?,
@@ -202,6 +221,7 @@ fn grid(bench: Bench, arguments: GridArguments) -> Result<Command, clap::Error> 
             memtable_bytes: arguments.memtable_bytes.unwrap_or(memtable_bytes),
             cache_bytes: arguments.cache_bytes,
             cores: machine::cores(),
+            statistics: Statistics::Off,
         },
         records: arguments.records.unwrap_or(records),
         shape,
@@ -213,10 +233,27 @@ fn grid(bench: Bench, arguments: GridArguments) -> Result<Command, clap::Error> 
         operations: arguments.operations,
         digest_operations: arguments.digest_operations,
         seed: arguments.seed,
-        data: arguments.data,
-        results: arguments.results,
         plant: arguments.plant_wrong_byte,
-    })))
+    };
+    check_raw(&grid)?;
+    let place = Place { data: arguments.data, results: arguments.results };
+    Ok(Command::Bench { place, grids: vec![grid] })
+}
+
+/// Raw has no group commit, and says nothing about anything but durable writes.
+fn check_raw(grid: &Grid) -> Result<(), clap::Error> {
+    if !grid.stores.contains(&StoreKind::Raw) {
+        return Ok(());
+    }
+    if grid.threads != [1] {
+        return Err(invalid("raw has one client: --threads 1".to_owned()));
+    }
+    let runs = |workload: &Workload| StoreKind::Raw.runs(*workload, grid.config.durability);
+    if grid.workloads.iter().any(runs) {
+        Ok(())
+    } else {
+        Err(invalid("raw takes part in durable A and F alone".to_owned()))
+    }
 }
 
 /// A cell that is named twice would be measured twice under one name.
@@ -239,7 +276,7 @@ mod tests {
     fn parsed(arguments: &str) -> Result<Grid, String> {
         let arguments = ["bench"].into_iter().chain(arguments.split_whitespace());
         match parse_from(arguments).map_err(|error| one_line(&error.to_string()))? {
-            Command::Bench(grid) => Ok(*grid),
+            Command::Bench { grids, .. } => Ok(grids.into_iter().next().expect("a grid")),
             command => panic!("{command:?}"),
         }
     }
@@ -282,6 +319,9 @@ mod tests {
             "table-bound --durability sometimes",
             "table-bound --cache-bytes 1",
             "table",
+            "table-bound --stores raw --threads 1,2",
+            "table-bound --stores raw --durability buffered",
+            "table-bound --stores raw --workloads b,c",
         ];
         for mistake in mistakes {
             let text = parsed(mistake).unwrap_err();

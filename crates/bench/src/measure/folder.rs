@@ -7,15 +7,19 @@ use std::path::Path;
 
 use crate::error::{Context, Result};
 
-/// Allocated bytes of all files below `folder`, so holes are free and preallocation is not. A file
-/// that disappears meanwhile counts nothing.
+/// Allocated bytes of all files below `folder`, so holes are free and preallocation is not. What is
+/// missing or disappears meanwhile counts nothing.
 pub(crate) fn allocated_bytes(folder: &Path) -> Result<u64> {
     walk(folder).context(|| format!("cannot measure {}", folder.display()))
 }
 
 fn walk(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes += walk(&entry.path())?,

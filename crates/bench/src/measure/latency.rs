@@ -13,6 +13,8 @@ use crate::error::{Context, Result};
 /// Values above it are counted as this one in the percentiles; the maximum stays exact.
 const NANOSECONDS_MAX: u64 = 60_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
+/// Longer operations are counted as stalls.
+const STALL_NANOSECONDS: u64 = 20_000_000;
 
 /// The latencies of one kind of operation.
 #[derive(Debug)]
@@ -20,26 +22,34 @@ pub(crate) struct Latencies {
     histogram: Histogram<u64>,
     sum: u64,
     max: u64,
+    stalls: u64,
 }
 
 impl Latencies {
     pub(crate) fn new() -> Result<Self> {
         let histogram = Histogram::new_with_bounds(1, NANOSECONDS_MAX, SIGNIFICANT_DIGITS)
             .context(|| "cannot make a histogram")?;
-        Ok(Self { histogram, sum: 0, max: 0 })
+        Ok(Self { histogram, sum: 0, max: 0, stalls: 0 })
     }
 
     pub(crate) fn record(&mut self, nanoseconds: u64) {
         self.histogram.saturating_record(nanoseconds);
         self.sum += nanoseconds;
         self.max = self.max.max(nanoseconds);
+        self.stalls += u64::from(nanoseconds > STALL_NANOSECONDS);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) -> Result<()> {
         self.histogram.add(&other.histogram).context(|| "cannot merge histograms")?;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
+        self.stalls += other.stalls;
         Ok(())
+    }
+
+    /// Operations that took more than 20 ms, counted exactly.
+    pub(crate) fn stalls(&self) -> u64 {
+        self.stalls
     }
 
     /// The figures of a row; of no latencies they are all zero.
@@ -107,6 +117,15 @@ mod tests {
         let summary = first.summary();
         assert_eq!((summary.count, summary.max), (2, 30));
         assert!((summary.mean - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn stalls_are_longer_than_20_ms_and_add_up() {
+        let (mut first, mut second) = (Latencies::new().unwrap(), Latencies::new().unwrap());
+        [20_000_000, 20_000_001, 1].into_iter().for_each(|n| first.record(n));
+        second.record(3 * NANOSECONDS_MAX);
+        first.merge(&second).unwrap();
+        assert_eq!(first.stalls(), 2);
     }
 
     #[test]

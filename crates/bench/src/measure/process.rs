@@ -13,6 +13,8 @@ pub(crate) struct ProcessCost {
     pub(crate) rss_file_bytes: u64,
     /// Bytes that this process caused to be sent to the storage layer since it started.
     pub(crate) written_bytes: u64,
+    /// Those of them that never had to be sent, because their file was cut or removed before.
+    pub(crate) cancelled_bytes: u64,
     /// User and system time since the process started, in steps of a clock tick (10 ms).
     pub(crate) cpu_seconds: f64,
 }
@@ -27,6 +29,7 @@ impl ProcessCost {
             rss_anon_bytes: status.rssanon.unwrap_or(0) * 1024,
             rss_file_bytes: status.rssfile.unwrap_or(0) * 1024,
             written_bytes: io.write_bytes,
+            cancelled_bytes: io.cancelled_write_bytes,
             cpu_seconds: (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64,
         })
     }

@@ -51,7 +51,7 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
 }
 
 /// Run, command, commit and machine of every run, once each.
-fn sources(rows: &[Row]) -> BTreeSet<String> {
+pub(super) fn sources(rows: &[Row]) -> BTreeSet<String> {
     let source = |row: &Row| {
         let machine = &row.machine;
         format!(

@@ -2,13 +2,13 @@
 
 mod chart;
 mod file;
+mod jobs;
 mod markdown;
 mod page;
 mod row;
 mod table;
 
 pub(crate) use file::{ResultsFile, read_files};
-pub(crate) use markdown::markdown;
+pub(crate) use jobs::{markdown_tables, tables};
 pub(crate) use page::{PageRequest, report};
-pub(crate) use row::{DEVIATIONS, Row, SCHEMA};
-pub(crate) use table::table;
+pub(crate) use row::{DEVIATIONS, Phase, Row, SCHEMA};

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::amplification::WriteAmplification;
 use crate::measure::machine::Machine;
-use crate::run::Folder;
 use crate::run::cell::Measurement;
+use crate::run::{Folder, Opening};
 use crate::store::{Durability, Settings};
 use crate::verify::Digest;
 use crate::workload::{Distribution, InsertOrder, Workload};
@@ -39,6 +40,7 @@ pub(crate) struct Row {
     pub(crate) schema: u32,
     pub(crate) run: String,
     pub(crate) bench: String,
+    pub(crate) job: Option<String>,
     pub(crate) cell: String,
     pub(crate) repeat: u32,
     /// The arguments that the bench was started with.
@@ -64,8 +66,13 @@ pub(crate) struct Row {
     pub(crate) seed: u64,
     pub(crate) deviations: Vec<String>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) live_bytes: Option<u64>,
     #[serde(flatten)]
     pub(crate) measurement: Measurement,
+    #[serde(flatten)]
+    pub(crate) write_amplification: Option<WriteAmplification>,
+    #[serde(flatten)]
+    pub(crate) opening: Option<Opening>,
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn comparable(row: &Row) -> Comparable {
     const ORDER: [&str; 6] = ["a", "b", "c", "f", "d", "e"];
     let place = ORDER.iter().position(|&workload| workload == row.workload);
     (
-        row.bench.clone(),
+        row.job.as_ref().unwrap_or(&row.bench).clone(),
         row.records,
         row.fields,
         row.field_bytes,

@@ -1,5 +1,5 @@
-//! One repeat of a cell, in its own process: open, note idle memory, warm up, measure, settle,
-//! close.
+//! One repeat of a cell, in its own process: probe the disk, open, note idle memory, warm up,
+//! measure, settle, close.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,17 +7,15 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::client::{self, Clients};
+use super::open_cell::{OpenCell, Timed};
 use crate::error::Result;
-use crate::measure::folder::allocated_bytes;
 use crate::measure::latency::{Latencies, LatencyTable};
 use crate::measure::process::ProcessCost;
-use crate::store::{Settled, Store, StoreConfig};
+use crate::store::{Store, StoreConfig};
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Records, Stream, Workload};
 
 /// Records of a load that are written, and synced, together.
 const LOAD_BATCH: usize = 1_000;
-/// Longest wait for background work after a cell.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
 /// Operations a second on which the expected inserts of a cell are estimated, the same for every
 /// store. More inserts than expected only stay unread; fewer cost redraws outside the timed span.
 const EXPECTED_OPERATIONS_PER_SECOND: f64 = 20_000.0;
@@ -39,6 +37,8 @@ pub(crate) struct CellSpec {
     pub(crate) seconds: f64,
     /// … and until this many operations are done.
     pub(crate) operations: u64,
+    /// Longest wait for background work after the window.
+    pub(crate) patience_seconds: f64,
 }
 
 impl CellSpec {
@@ -89,27 +89,19 @@ pub(crate) struct Measurement {
     pub(crate) errors: u64,
     pub(crate) first_error: Option<String>,
     pub(crate) not_found: u64,
-}
-
-/// What the timed part of a cell yields.
-pub(super) struct Timed {
-    /// Counters at the start and the end of the window.
-    pub(super) start: ProcessCost,
-    pub(super) end: ProcessCost,
-    /// Time inside operations, the mean over the clients.
-    pub(super) seconds: f64,
-    pub(super) window_seconds: f64,
-    pub(super) operations: u64,
-    pub(super) latency_ns: LatencyTable,
-    pub(super) scanned_rows: u64,
-    pub(super) errors: u64,
-    pub(super) first_error: Option<String>,
-    pub(super) not_found: u64,
+    // Rows of the first runs lack these.
+    pub(crate) records_end: Option<u64>,
+    pub(crate) writes_above_20ms: Option<u64>,
+    pub(crate) disk_probe_max_ns: Option<u64>,
+    pub(crate) disk_peak_bytes: Option<u64>,
+    pub(crate) cancelled_bytes: Option<u64>,
 }
 
 /// Measures a load into a fresh folder.
 pub(crate) fn load<S: Store>(spec: &CellSpec) -> Result<Measurement> {
-    measure::<S>(spec, |store| timed_load(store, spec))
+    let cell = OpenCell::<S>::open(spec)?;
+    let timed = timed_load(&cell.store, spec)?;
+    cell.finish(timed)
 }
 
 /// Measures a workload over the folder that the cell before left.
@@ -117,49 +109,9 @@ pub(crate) fn run<S: Store>(spec: &CellSpec, workload: Workload) -> Result<Measu
     // Everything that the harness itself needs exists before the store does, so that it is not
     // counted as the store's memory.
     let clients = Clients::new(spec, workload)?;
-    measure::<S>(spec, |store| client::run(store, clients))
-}
-
-fn measure<S: Store>(
-    spec: &CellSpec,
-    timed: impl FnOnce(&S) -> Result<Timed>,
-) -> Result<Measurement> {
-    let before = ProcessCost::now()?;
-    let opening = Instant::now();
-    let store = S::open(&spec.folder, &spec.config)?;
-    let open_seconds = opening.elapsed().as_secs_f64();
-    let idle = ProcessCost::now()?;
-    let timed = timed(&store)?;
-    let settling = Instant::now();
-    let settled = store.settle(SETTLE_PATIENCE)?;
-    let settle_seconds = settling.elapsed().as_secs_f64();
-    let after = ProcessCost::now()?;
-    let disk_bytes = allocated_bytes(&spec.folder)?;
-    let closing = Instant::now();
-    store.close()?;
-    let close_seconds = closing.elapsed().as_secs_f64();
-    Ok(Measurement {
-        open_seconds,
-        seconds: timed.seconds,
-        window_seconds: timed.window_seconds,
-        operations: timed.operations,
-        ops_per_sec: timed.operations as f64 / timed.seconds.max(1e-9),
-        latency_ns: timed.latency_ns,
-        scanned_rows: timed.scanned_rows,
-        rss_anon_start_bytes: before.rss_anon_bytes,
-        rss_anon_idle_bytes: idle.rss_anon_bytes,
-        rss_anon_end_bytes: timed.end.rss_anon_bytes,
-        rss_file_end_bytes: timed.end.rss_file_bytes,
-        settle_seconds,
-        settled: settled == Settled::Idle,
-        disk_bytes,
-        written_bytes: after.written_bytes - timed.start.written_bytes,
-        cpu_seconds: after.cpu_seconds - timed.start.cpu_seconds,
-        close_seconds,
-        errors: timed.errors,
-        first_error: timed.first_error,
-        not_found: timed.not_found,
-    })
+    let cell = OpenCell::<S>::open(spec)?;
+    let timed = client::run(&cell.store, clients)?;
+    cell.finish(timed)
 }
 
 /// Loads every record; `batch_done` learns the records and the time of each batch. The records
@@ -194,15 +146,44 @@ fn timed_load<S: Store>(store: &S, spec: &CellSpec) -> Result<Timed> {
     })?;
     let window_seconds = window.elapsed().as_secs_f64();
     Ok(Timed {
-        start,
-        end: ProcessCost::now()?,
         seconds,
         window_seconds,
         operations,
         latency_ns: LatencyTable::from([("LOAD-BATCH".to_owned(), latencies.summary())]),
-        scanned_rows: 0,
-        errors: 0,
-        first_error: None,
-        not_found: 0,
+        records_end: operations,
+        writes_above_20ms: latencies.stalls(),
+        ..Timed::between(start, ProcessCost::now()?)
     })
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::store::{Durability, Statistics};
+    use crate::workload::InsertOrder;
+
+    /// A hundred small records, buffered.
+    pub(crate) fn spec(folder: PathBuf) -> CellSpec {
+        CellSpec {
+            folder,
+            config: StoreConfig {
+                durability: Durability::Buffered,
+                memtable_bytes: 4 << 20,
+                cache_bytes: 8 << 20,
+                cores: 2,
+                statistics: Statistics::On,
+            },
+            records: 100,
+            shape: DocumentShape { fields: 1, field_bytes: 50 },
+            keys: KeyFormat { order: InsertOrder::Hashed, zero_padding: 1 },
+            distribution: None,
+            threads: 1,
+            seed: 42,
+            repeat: 1,
+            warmup_seconds: 0.01,
+            seconds: 0.01,
+            operations: 10,
+            patience_seconds: 60.0,
+        }
+    }
 }

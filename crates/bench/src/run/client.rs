@@ -14,9 +14,10 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use super::cell::{CellSpec, Timed};
+use super::cell::CellSpec;
+use super::open_cell::Timed;
 use crate::error::{Failure, Result};
-use crate::measure::latency::{Latencies, LatencyTable};
+use crate::measure::latency::Latencies;
 use crate::measure::process::ProcessCost;
 use crate::store::{Presence, Store, Visitor};
 use crate::workload::{
@@ -43,6 +44,7 @@ struct Done(AtomicU64);
 /// The clients of a cell with everything that they need, made before the store is opened.
 pub(super) struct Clients {
     clients: Vec<Client>,
+    counter: Arc<AcknowledgedCounter>,
     warmup: Duration,
     goal: Goal,
 }
@@ -95,6 +97,7 @@ impl Clients {
         };
         Ok(Self {
             clients: (0..spec.threads).map(client).collect::<Result<_>>()?,
+            counter,
             warmup: Duration::from_secs_f64(spec.warmup_seconds),
             goal: Goal {
                 window: Duration::from_secs_f64(spec.seconds),
@@ -211,7 +214,7 @@ impl Client {
 
 /// Warms up, then measures until the goal is reached.
 pub(super) fn run<S: Store>(store: &S, clients: Clients) -> Result<Timed> {
-    let Clients { clients, warmup, goal } = clients;
+    let Clients { clients, counter, warmup, goal } = clients;
     // Everyone meets twice: when all are warm, and when the counters of the start are read.
     let meeting = Barrier::new(clients.len() + 1);
     let (meeting, goal) = (&meeting, &goal);
@@ -236,28 +239,14 @@ pub(super) fn run<S: Store>(store: &S, clients: Clients) -> Result<Timed> {
     let end = ProcessCost::now()?;
     let panicked = |_| Failure::new("a client panicked");
     let clients = clients.into_iter().map(|client| client.map_err(panicked));
-    merge(clients.collect::<Result<_>>()?, start?, end, window_seconds)
+    let timed =
+        Timed { window_seconds, records_end: counter.last() + 1, ..Timed::between(start?, end) };
+    merge(clients.collect::<Result<_>>()?, timed)
 }
 
-fn merge(
-    clients: Vec<Client>,
-    start: ProcessCost,
-    end: ProcessCost,
-    window_seconds: f64,
-) -> Result<Timed> {
+/// Adds the clients' figures to those of the window.
+fn merge(clients: Vec<Client>, mut timed: Timed) -> Result<Timed> {
     let count = clients.len() as f64;
-    let mut timed = Timed {
-        start,
-        end,
-        seconds: 0.0,
-        window_seconds,
-        operations: 0,
-        latency_ns: LatencyTable::new(),
-        scanned_rows: 0,
-        errors: 0,
-        first_error: None,
-        not_found: 0,
-    };
     let mut merged: BTreeMap<OperationKind, Latencies> = BTreeMap::new();
     for client in clients {
         timed.seconds += client.busy.as_secs_f64() / count;
@@ -273,6 +262,8 @@ fn merge(
             }
         }
     }
+    let writes = merged.iter().filter(|(kind, _)| kind.is_write());
+    timed.writes_above_20ms = writes.map(|(_, latencies)| latencies.stalls()).sum();
     let summaries = merged.iter().map(|(kind, l)| (kind.name().to_owned(), l.summary()));
     timed.latency_ns = summaries.collect();
     Ok(timed)

@@ -1,7 +1,8 @@
 //! A bench as a grid of cells, and the order in which its steps run.
 //!
 //! Each repeat starts from a fresh load, runs A, B, C, F and D over that data, then loads afresh
-//! and runs E: a scan after A's updates would measure the file's layout.
+//! and runs E: a scan after A's updates would measure the file's layout. A sequence measures that
+//! too: it also runs E after D, before the fresh load.
 
 use std::path::PathBuf;
 
@@ -12,6 +13,9 @@ use crate::store::{Durability, StoreConfig, StoreKind};
 use crate::verify::Plant;
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Workload};
 
+/// Longest wait for background work after a cell.
+const SETTLE_PATIENCE_SECONDS: f64 = 60.0;
+
 /// The named benches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bench {
@@ -19,6 +23,8 @@ pub(crate) enum Bench {
     TableBound,
     /// Every record within the memtable's reach.
     MemtableBound,
+    /// Sizes and durabilities one after the other, with E after the updates and afresh.
+    Sequence,
 }
 
 impl Bench {
@@ -26,6 +32,7 @@ impl Bench {
         match self {
             Self::TableBound => "table-bound",
             Self::MemtableBound => "memtable-bound",
+            Self::Sequence => "sequence",
         }
     }
 }
@@ -48,8 +55,6 @@ pub(crate) struct Grid {
     pub(crate) operations: u64,
     pub(crate) digest_operations: u64,
     pub(crate) seed: u64,
-    pub(crate) data: Option<PathBuf>,
-    pub(crate) results: PathBuf,
     /// The store in whose verification one byte is falsified.
     pub(crate) plant: Option<StoreKind>,
 }
@@ -58,9 +63,9 @@ pub(crate) struct Grid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Folder {
-    /// For A, B, C, F and D.
+    /// For A, B, C, F and D, and in a sequence for E after them.
     Main,
-    /// For E.
+    /// For E over a fresh load.
     Scan,
 }
 
@@ -70,10 +75,6 @@ impl Folder {
             Self::Main => "main",
             Self::Scan => "scan",
         }
-    }
-
-    fn holds(self, workload: Workload) -> bool {
-        (workload == Workload::E) == (self == Self::Scan)
     }
 }
 
@@ -105,17 +106,34 @@ impl Grid {
     }
 
     fn push_folder(&self, repeat: u32, threads: u32, folder: Folder, steps: &mut Vec<Step>) {
-        let workloads = self.workloads_in_order().into_iter().filter(|&w| folder.holds(w));
-        let workloads: Vec<_> = workloads.map(Some).collect();
-        if workloads.is_empty() {
-            return;
+        let workloads = self.workloads_in(folder);
+        let runs = |store: StoreKind, workload| store.runs(workload, self.config.durability);
+        for workload in std::iter::once(None).chain(workloads.iter().copied().map(Some)) {
+            for store in in_turn(&self.stores, repeat) {
+                let last = workloads.iter().rfind(|&&workload| runs(store, workload)).copied();
+                if last.is_some() && workload.is_none_or(|workload| runs(store, workload)) {
+                    let last = workload == last;
+                    steps.push(Step { repeat, threads, folder, store, workload, last });
+                }
+            }
         }
-        let cells: Vec<_> = std::iter::once(None).chain(workloads).collect();
-        for (number, &workload) in cells.iter().enumerate() {
-            let last = number + 1 == cells.len();
-            let step = |store| Step { repeat, threads, folder, store, workload, last };
-            steps.extend(self.stores_in_turn(repeat).into_iter().map(step));
-        }
+    }
+
+    fn workloads_in(&self, folder: Folder) -> Vec<Workload> {
+        let mut workloads = self.workloads_in_order();
+        workloads.retain(|&workload| match folder {
+            Folder::Main => workload != Workload::E || self.bench == Bench::Sequence,
+            Folder::Scan => workload == Workload::E,
+        });
+        workloads
+    }
+
+    /// Size and durability, where a run has several.
+    pub(super) fn job(&self) -> Option<String> {
+        let (shape, durability) = (self.shape, self.config.durability.name());
+        (self.bench == Bench::Sequence).then(|| {
+            format!("{}x{}x{} {durability}", self.records, shape.fields, shape.field_bytes)
+        })
     }
 
     /// The selected workloads in the order in which they run.
@@ -123,15 +141,6 @@ impl Grid {
         let mut workloads = Workload::IN_RUN_ORDER.to_vec();
         workloads.retain(|workload| self.workloads.contains(workload));
         workloads
-    }
-
-    /// The order of the stores is swapped each repeat.
-    fn stores_in_turn(&self, repeat: u32) -> Vec<StoreKind> {
-        let mut stores = self.stores.clone();
-        if repeat.is_multiple_of(2) {
-            stores.reverse();
-        }
-        stores
     }
 
     /// What a cell's process has to know.
@@ -149,6 +158,7 @@ impl Grid {
             warmup_seconds: self.warmup_seconds,
             seconds: self.seconds,
             operations: self.operations,
+            patience_seconds: SETTLE_PATIENCE_SECONDS,
         }
     }
 
@@ -158,27 +168,41 @@ impl Grid {
     }
 }
 
+/// The order of the stores, which is swapped each repeat.
+pub(super) fn in_turn(stores: &[StoreKind], repeat: u32) -> Vec<StoreKind> {
+    let mut stores = stores.to_vec();
+    if repeat.is_multiple_of(2) {
+        stores.reverse();
+    }
+    stores
+}
+
 impl Step {
     /// Durability of the step's writes: a load always syncs each batch.
     pub(super) fn durability(&self, config: &StoreConfig) -> Durability {
         if self.workload.is_none() { Durability::Durable } else { config.durability }
     }
 
-    /// "load" or the workload's letter.
+    /// "load" or the workload's letter; "e-after" is E over the data that D left.
     pub(super) fn workload_name(&self) -> String {
-        self.workload.map_or_else(|| "load".to_owned(), |workload| workload.to_string())
+        match self.workload {
+            None => "load".to_owned(),
+            Some(Workload::E) if self.folder == Folder::Main => "e-after".to_owned(),
+            Some(workload) => workload.to_string(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Statistics;
     use crate::workload::InsertOrder;
 
     fn grid(workloads: &[Workload], threads: &[u32]) -> Grid {
         Grid {
             bench: Bench::TableBound,
-            stores: StoreKind::ALL.to_vec(),
+            stores: vec![StoreKind::Sediment, StoreKind::RocksDb],
             workloads: workloads.to_vec(),
             threads: threads.to_vec(),
             config: StoreConfig {
@@ -186,6 +210,7 @@ mod tests {
                 memtable_bytes: 4 << 20,
                 cache_bytes: 8 << 20,
                 cores: 2,
+                statistics: Statistics::Off,
             },
             records: 100,
             shape: DocumentShape { fields: 1, field_bytes: 100 },
@@ -197,8 +222,6 @@ mod tests {
             operations: 20_000,
             digest_operations: 20_000,
             seed: 42,
-            data: None,
-            results: PathBuf::new(),
             plant: None,
         }
     }
@@ -231,6 +254,32 @@ mod tests {
         let loads = steps.iter().filter(|step| step.workload.is_none()).count();
         assert_eq!(loads, steps.iter().filter(|step| step.last).count());
         assert_eq!(loads, 2 * 2 * 2 * 3);
+    }
+
+    #[test]
+    fn a_sequence_scans_after_the_updates_and_afresh() {
+        let sequence = Grid { bench: Bench::Sequence, ..grid(&Workload::IN_RUN_ORDER, &[1]) };
+        let steps = sequence.steps();
+        let expected = "sload rload sa ra sb rb sc rc sf rf sd rd se-after re-after \
+            sload rload se re";
+        assert_eq!(text(&steps[..18]), expected);
+        assert_eq!(steps.len(), 18 * 3);
+        let last = steps[..14].iter().filter(|step| step.last).map(Step::workload_name);
+        assert_eq!(last.collect::<Vec<_>>(), ["e-after", "e-after"]);
+    }
+
+    #[test]
+    fn raw_takes_part_in_durable_a_and_f_alone() {
+        let mut grid = grid(&Workload::IN_RUN_ORDER, &[1]);
+        grid.stores = vec![StoreKind::RocksDb, StoreKind::Raw];
+        let steps = grid.steps();
+        let is_raw = |step: &&Step| step.store == StoreKind::Raw && step.repeat == 1;
+        let raw: Vec<_> = steps.iter().filter(is_raw).copied().collect();
+        // The stores' initials are equal here.
+        assert_eq!(text(&raw), "rload ra rf");
+        assert_eq!(raw.iter().map(|step| step.last).collect::<Vec<_>>(), [false, false, true]);
+        grid.config.durability = Durability::Buffered;
+        assert!(grid.steps().iter().all(|step| step.store != StoreKind::Raw));
     }
 
     #[test]

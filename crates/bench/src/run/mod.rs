@@ -9,26 +9,38 @@ pub(crate) mod cell;
 mod client;
 mod data;
 mod grid;
+mod open_cell;
+mod open_time;
+mod overwrite;
 mod parent;
 mod progress;
 mod protocol;
+mod session;
 mod signal;
+mod tail;
+mod write_amplification;
 
 use crate::cli::{Command, TableForm};
 use crate::error::Result;
 use crate::report;
 
 pub(crate) use grid::{Bench, Folder, Grid};
+pub(crate) use open_time::OpenTime;
+pub(crate) use session::Place;
+pub(crate) use tail::Opening;
+pub(crate) use write_amplification::Amplification;
 
 /// Does what the command line says.
 pub(crate) fn command(command: Command) -> Result<()> {
     match command {
-        Command::Bench(grid) => parent::bench(&grid),
+        Command::Bench { place, grids } => parent::bench(&place, &grids),
+        Command::WriteAmplification { place, job } => write_amplification::run(&place, &job),
+        Command::OpenTime { place, job } => open_time::run(&place, &job),
         Command::Table { files, form } => {
             let rows = report::read_files(&files)?;
             match form {
-                TableForm::Terminal => println!("{}", report::table(&rows)),
-                TableForm::Markdown => println!("{}", report::markdown(&rows)),
+                TableForm::Terminal => println!("{}", report::tables(&rows)),
+                TableForm::Markdown => println!("{}", report::markdown_tables(&rows)),
             }
             Ok(())
         }

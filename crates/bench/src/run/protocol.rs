@@ -2,21 +2,26 @@
 //! the answer as one line of JSON on standard output, a failure as text on standard error.
 //!
 //! 1. The child ends when its standard input ends, so it never outlives the parent.
-//! 2. The child has a process group of its own: Ctrl-C reaches the parent alone, which decides.
+//! 2. A child that writes a tail answers and waits: the parent ends it with SIGKILL.
+//! 3. The child has a process group of its own: Ctrl-C reaches the parent alone, which decides.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::cell::{self, CellSpec, Measurement};
+use super::overwrite::{self, OverwriteSpec};
 use super::signal;
+use super::tail::{self, Opening};
 use crate::cli;
 use crate::error::{Context, Failure, Result};
-use crate::store::{RocksDb, Sediment, Store, StoreKind};
+use crate::measure::amplification::WriteAmplification;
+use crate::store::{Raw, RocksDb, Sediment, Store, StoreKind};
 use crate::verify::{self, Stage, VerifySpec};
 use crate::workload::Workload;
 
@@ -36,12 +41,20 @@ pub(super) enum Action {
     Load,
     Run(Workload),
     Verify(VerifySpec),
+    Overwrite(OverwriteSpec),
+    /// Write a tail of this many records, and wait to be killed.
+    Burst(u64),
+    /// Open a store with a tail of this many records.
+    Open(u64),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     Measured(Measurement),
     Verified(Vec<Stage>),
+    Overwritten(Measurement, WriteAmplification),
+    WroteTail,
+    Opened(Measurement, Opening),
 }
 
 /// The child's side.
@@ -53,10 +66,17 @@ pub(super) fn serve() -> Result<()> {
     let answer = match task.store {
         StoreKind::Sediment => perform::<Sediment>(&task),
         StoreKind::RocksDb => perform::<RocksDb>(&task),
+        StoreKind::Raw => perform::<Raw>(&task),
     }?;
     let mut line = serde_json::to_string(&answer).context(|| "cannot write the answer")?;
     line.push('\n');
-    std::io::stdout().write_all(line.as_bytes()).context(|| "cannot write the answer")
+    std::io::stdout().write_all(line.as_bytes()).context(|| "cannot write the answer")?;
+    match answer {
+        Answer::WroteTail => loop {
+            thread::park();
+        },
+        _ => Ok(()),
+    }
 }
 
 fn end_with_the_parent() {
@@ -71,63 +91,126 @@ fn perform<S: Store>(task: &Task) -> Result<Answer> {
         Action::Load => cell::load::<S>(&task.cell).map(Answer::Measured),
         Action::Run(workload) => cell::run::<S>(&task.cell, *workload).map(Answer::Measured),
         Action::Verify(spec) => verify::pass::<S>(&task.cell, spec).map(Answer::Verified),
+        Action::Overwrite(spec) => overwrite::overwrite::<S>(&task.cell, spec)
+            .map(|(measurement, amplification)| Answer::Overwritten(measurement, amplification)),
+        Action::Burst(tail) => tail::burst::<S>(&task.cell, *tail).map(|()| Answer::WroteTail),
+        Action::Open(tail) => tail::open::<S>(&task.cell, *tail)
+            .map(|(measurement, opening)| Answer::Opened(measurement, opening)),
     }
+}
+
+/// How the parent ends a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// The child ends by itself after its answer.
+    Exit,
+    /// The parent kills it once it has answered.
+    Kill,
+}
+
+enum Ended {
+    /// With this line.
+    Answered(String),
+    Failed(ExitStatus),
 }
 
 /// The parent's side: runs `task` in a new process and waits for its answer, or for Ctrl-C.
 pub(super) fn run(task: &Task) -> Result<Answer> {
-    let program = std::env::current_exe().context(|| "cannot find this program")?;
-    let mut child = Command::new(program)
-        .arg(cli::CHILD)
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context(|| "cannot start a process for the cell")?;
+    let mut child = start()?;
     let line = serde_json::to_string(task).context(|| "cannot write the task")? + "\n";
     let mut input = child.stdin.take();
     if let Some(pipe) = &mut input {
         // When the child has ended already, its exit tells why.
         drop(pipe.write_all(line.as_bytes()));
     }
-    let output = drain(child.stdout.take());
+    let answer = first_line(child.stdout.take());
     let errors = drain(child.stderr.take());
-    let status = wait(&mut child)?;
+    let ending = match task.action {
+        Action::Burst(_) => Ending::Kill,
+        _ => Ending::Exit,
+    };
+    let ended = wait(&mut child, &answer, ending)?;
     // The pipe stays open for as long as the child lives.
     drop(input);
-    let text = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
-    let (output, errors) = (text(output), text(errors));
-    if status.success() {
-        return serde_json::from_str(&output).context(|| "cannot understand a cell's answer");
+    match ended {
+        Ended::Answered(line) => {
+            serde_json::from_str(&line).context(|| "cannot understand a cell's answer")
+        }
+        Ended::Failed(status) => {
+            let errors = errors.join().unwrap_or_default();
+            let reason = errors.lines().rfind(|line| !line.trim().is_empty());
+            let reason = reason.unwrap_or("no message");
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            Err(Failure::new(format_args!("{reason} ({}, {status})", task.store.name())))
+        }
     }
-    let reason = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
-    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    Err(Failure::new(format_args!("{reason} ({}, {status})", task.store.name())))
+}
+
+fn start() -> Result<Child> {
+    let program = std::env::current_exe().context(|| "cannot find this program")?;
+    Command::new(program)
+        .arg(cli::CHILD)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context(|| "cannot start a process for the cell")
+}
+
+/// The answer, as soon as it is there; empty when the pipe ends without one.
+fn first_line(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, answer) = channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        if let Some(pipe) = pipe {
+            // What was read before an error of the pipe is what there is.
+            drop(BufReader::new(pipe).read_line(&mut line));
+        }
+        // Nobody waits any more after Ctrl-C.
+        drop(sender.send(line));
+    });
+    answer
 }
 
 fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error of the pipe is what there is.
+            // As above.
             drop(pipe.read_to_end(&mut bytes));
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-fn wait(child: &mut Child) -> Result<std::process::ExitStatus> {
+fn wait(child: &mut Child, answer: &Receiver<String>, ending: Ending) -> Result<Ended> {
     loop {
         if let Some(status) = child.try_wait().context(|| "cannot wait for a cell")? {
-            return Ok(status);
+            return Ok(if status.success() {
+                Ended::Answered(answer.recv().unwrap_or_default())
+            } else {
+                Ended::Failed(status)
+            });
         }
         if signal::interrupted() {
-            // It may have ended in this moment; then there is nothing to kill.
-            drop(child.kill());
-            child.wait().context(|| "cannot wait for a cell")?;
+            kill(child)?;
             return Err(Failure::Interrupted);
+        }
+        // An empty line is the end of the pipe: the child is about to end by itself.
+        if ending == Ending::Kill
+            && let Ok(line) = answer.try_recv()
+            && !line.is_empty()
+        {
+            kill(child)?;
+            return Ok(Ended::Answered(line));
         }
         thread::sleep(POLL);
     }
+}
+
+fn kill(child: &mut Child) -> Result<()> {
+    // It may have ended in this moment; then there is nothing to kill.
+    drop(child.kill());
+    child.wait().map(drop).context(|| "cannot wait for a cell")
 }

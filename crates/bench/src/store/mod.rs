@@ -4,6 +4,7 @@
 //! 2. Calls are static: the client loop is compiled for each store, so the trait costs nothing.
 //! 3. Everything that was set is in `settings`, which goes into every row.
 
+mod raw;
 mod rocksdb;
 mod sediment;
 mod stripes;
@@ -17,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::workload::Workload;
 
+pub(crate) use self::raw::Raw;
 pub(crate) use self::rocksdb::RocksDb;
 pub(crate) use self::sediment::Sediment;
 
@@ -27,17 +30,20 @@ pub(crate) use self::sediment::Sediment;
 pub(crate) enum StoreKind {
     Sediment,
     RocksDb,
+    /// The floor under durable writes.
+    Raw,
 }
 
 impl StoreKind {
     /// The store that the others are compared with.
     pub(crate) const ORACLE: Self = Self::RocksDb;
-    pub(crate) const ALL: [Self; 2] = [Self::Sediment, Self::RocksDb];
+    pub(crate) const ALL: [Self; 3] = [Self::Sediment, Self::RocksDb, Self::Raw];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sediment => Sediment::NAME,
             Self::RocksDb => RocksDb::NAME,
+            Self::Raw => Raw::NAME,
         }
     }
 
@@ -45,6 +51,7 @@ impl StoreKind {
         match self {
             Self::Sediment => Sediment::VERSION,
             Self::RocksDb => RocksDb::VERSION,
+            Self::Raw => Raw::VERSION,
         }
     }
 
@@ -52,6 +59,18 @@ impl StoreKind {
         match self {
             Self::Sediment => Sediment::settings(config),
             Self::RocksDb => RocksDb::settings(config),
+            Self::Raw => Raw::settings(config),
+        }
+    }
+
+    /// Whether timed cells of this workload are made of this store: of raw only where durable
+    /// writes decide.
+    pub(crate) fn runs(self, workload: Workload, durability: Durability) -> bool {
+        match self {
+            Self::Sediment | Self::RocksDb => true,
+            Self::Raw => {
+                durability == Durability::Durable && matches!(workload, Workload::A | Workload::F)
+            }
         }
     }
 }
@@ -87,6 +106,15 @@ impl Durability {
     }
 }
 
+/// Whether a store counts what it does, where that costs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Statistics {
+    Off,
+    /// Only for cells that no rate is taken from.
+    On,
+}
+
 /// What a store is opened with.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StoreConfig {
@@ -94,6 +122,16 @@ pub(crate) struct StoreConfig {
     pub(crate) memtable_bytes: u64,
     pub(crate) cache_bytes: u64,
     pub(crate) cores: usize,
+    pub(crate) statistics: Statistics,
+}
+
+/// What a store says of itself since it was opened; nothing where it has no such figure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Bytes that it wrote to files.
+    pub(crate) written_bytes: Option<u64>,
+    /// Records that opening found in the log.
+    pub(crate) recovered_records: Option<u64>,
 }
 
 /// Every option that was set, by the store's own name for it.
@@ -137,6 +175,7 @@ pub(crate) trait Store: Send + Sync + Sized {
     /// Visits up to `limit` records from `key` on, and says how many there were.
     fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize>;
 
+    fn figures(&self) -> Figures;
     /// Waits until background work is done, at most `patience`.
     fn settle(&self, patience: Duration) -> Result<Settled>;
     fn close(self) -> Result<()>;

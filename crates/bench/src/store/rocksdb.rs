@@ -8,11 +8,14 @@ use rocksdb::{
     BlockBasedOptions, Cache, ChecksumType, CompactionPri, DB, DBCompactionStyle,
     DBCompressionType, DBRecoveryMode, DataBlockIndexType, Options, ReadOptions,
     WaitForCompactOptions, WriteBatch, WriteOptions,
+    statistics::{StatsLevel, Ticker},
 };
 use serde_json::json;
 
 use super::stripes::Stripes;
-use super::{Durability, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use super::{
+    Durability, Figures, Presence, Settings, Settled, Statistics, Store, StoreConfig, Visitor,
+};
 use crate::error::{Context, Failure, Result};
 
 /// Level 0 is compacted at this many files (RocksDB's default).
@@ -36,6 +39,8 @@ pub(crate) struct RocksDb {
     read: ReadOptions,
     write: WriteOptions,
     guards: Stripes,
+    /// They hold the statistics, where those are on.
+    counted: Option<Options>,
 }
 
 /// Sizes that follow from the memtable's, as the guide has it: level 1 as large as level 0, and
@@ -92,6 +97,10 @@ fn options(config: &StoreConfig) -> Options {
     options.set_allow_concurrent_memtable_write(true);
     options.set_enable_write_thread_adaptive_yield(true);
     options.set_block_based_table_factory(&table_options(&sizes));
+    if config.statistics == Statistics::On {
+        options.enable_statistics();
+        options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    }
     options
 }
 
@@ -159,18 +168,26 @@ impl Store for RocksDb {
             "read_readahead": "automatic",
             "update": "read-modify-write under a guard of the id",
         });
-        settings.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+        let statistics = match config.statistics {
+            Statistics::Off => "off",
+            Statistics::On => "except_histogram_or_timers",
+        };
+        let settings = settings.as_object().into_iter().flatten();
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone()));
+        settings.chain([("statistics".to_owned(), statistics.into())]).collect()
     }
 
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {
-        let db = DB::open(&options(config), folder)
+        let options = options(config);
+        let db = DB::open(&options, folder)
             .context(|| format!("rocksdb cannot open {}", folder.display()))?;
         let mut write = WriteOptions::default();
         write.set_sync(config.durability == Durability::Durable);
         write.disable_wal(false);
         let mut read = ReadOptions::default();
         read.set_verify_checksums(true);
-        Ok(Self { db, read, write, guards: Stripes::new() })
+        let counted = (config.statistics == Statistics::On).then_some(options);
+        Ok(Self { db, read, write, guards: Stripes::new(), counted })
     }
 
     fn load(&self, records: &[(String, Vec<u8>)]) -> Result<()> {
@@ -223,6 +240,14 @@ impl Store for RocksDb {
         }
         rows.status().map_err(Failure::new)?;
         Ok(visited)
+    }
+
+    /// Log, flushes and compactions; the manifest is not counted.
+    fn figures(&self) -> Figures {
+        let written = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
+        let sum =
+            |options: &Options| written.into_iter().map(|t| options.get_ticker_count(t)).sum();
+        Figures { written_bytes: self.counted.as_ref().map(sum), recovered_records: None }
     }
 
     fn settle(&self, patience: Duration) -> Result<Settled> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::{Batch, Collection, Database, Error, Options, WriteDurability};
 
-use super::{Durability, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use super::{Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor};
 use crate::error::{Context, Failure, Result};
 
 /// Of `Durability::Buffered`: how long an answered write may stay unsynced.
@@ -92,6 +92,14 @@ impl Store for Sediment {
             rows += 1;
         }
         Ok(rows)
+    }
+
+    fn figures(&self) -> Figures {
+        let stats = self.database.stats();
+        Figures {
+            written_bytes: Some(stats.written_bytes),
+            recovered_records: Some(stats.recovery.records),
+        }
     }
 
     /// `wait_idle` has no time limit of its own, so it waits on a thread that is left behind when

@@ -32,6 +32,21 @@ pub(crate) enum Distribution {
     Exponential,
 }
 
+impl Distribution {
+    /// As the command line and the rows have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Scrambled => "scrambled",
+            Self::Latest => "latest",
+            Self::Zipfian => "zipfian",
+            Self::Uniform => "uniform",
+            Self::Sequential => "sequential",
+            Self::Hotspot => "hotspot",
+            Self::Exponential => "exponential",
+        }
+    }
+}
+
 /// A client's key chooser.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyChooser {
@@ -82,6 +97,15 @@ impl KeyChooser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_distributions_name_is_its_word_in_rows() {
+        use clap::ValueEnum;
+        for distribution in Distribution::value_variants() {
+            let word = serde_json::to_string(distribution).unwrap();
+            assert_eq!(word, format!("\"{}\"", distribution.name()));
+        }
+    }
 
     #[test]
     fn no_distribution_draws_a_key_that_is_not_acknowledged() {

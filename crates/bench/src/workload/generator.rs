@@ -45,12 +45,9 @@ pub(crate) struct ClientSeed {
 }
 
 impl ClientSeed {
-    fn mixed(self, workload: Workload) -> u64 {
-        let parts = [
-            u64::from(self.repeat),
-            u64::from(self.client),
-            u64::from(u32::from(workload.letter())),
-        ];
+    /// The seed of the stream with this letter.
+    pub(super) fn mixed(self, letter: char) -> u64 {
+        let parts = [u64::from(self.repeat), u64::from(self.client), u64::from(u32::from(letter))];
         // Weyl steps keep neighbouring seeds, repeats and clients apart; the generator's own
         // seeding scrambles the result.
         parts.into_iter().fold(self.seed, |mixed, part| {
@@ -92,7 +89,7 @@ impl Generator {
             workload,
             chooser: KeyChooser::new(distribution, records, expected_inserts),
             counter,
-            random: Random::new(seed.mixed(workload)),
+            random: Random::new(seed.mixed(workload.letter())),
             shape,
             keys,
         }

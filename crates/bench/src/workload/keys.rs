@@ -46,6 +46,16 @@ impl KeyFormat {
         key.clear();
         write!(key, "user{number:0width$}").expect("writing to a string cannot fail");
     }
+
+    /// Bytes of the keys of the first `records` numbers, together. Makes each of them.
+    pub(crate) fn bytes(self, records: u64) -> u64 {
+        let mut key = String::new();
+        let length = |number| {
+            self.write(number, &mut key);
+            key.len() as u64
+        };
+        (0..records).map(length).sum()
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,12 @@ pub(crate) enum OperationKind {
 }
 
 impl OperationKind {
+    /// Whether the time of a kind is a write's alone: a read-modify-write is recorded as its read
+    /// and its update as well.
+    pub(crate) fn is_write(self) -> bool {
+        matches!(self, Self::Update | Self::Insert)
+    }
+
     /// YCSB's name, which is the key in a row's `latency_ns`.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -3,5 +3,6 @@
 mod cli;
 mod common;
 mod interrupt;
+mod jobs;
 mod report;
 mod whole_run;
