@@ -15,6 +15,18 @@ bench-table-bound *ARGS:
 bench-memtable-bound *ARGS:
     scripts/with-libclang cargo run -p bench --release -- memtable-bound "$@"
 
+# Run sizes and durabilities in one run, with scans after the updates and afresh
+bench-sequence *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- sequence "$@"
+
+# Overwrite live sets of 0.5, 2 and 8 GB and count what is written for it
+bench-write-amplification *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- write-amplification "$@"
+
+# Time the opening of stores that were killed with an unsealed tail
+bench-open-time *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- open-time "$@"
+
 # Put the table of results files into the README, between its `figures` marks
 figures +FILES:
     scripts/with-libclang cargo run -q -p bench --release -- table --markdown "$@" | scripts/figures README.md
