@@ -13,6 +13,9 @@ use crate::error::{Context, Failure, Result};
 /// Of `Durability::Buffered`: how long an answered write may stay unsynced.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 
+/// How often the end of compaction is looked for.
+const SETTLE_POLL: Duration = Duration::from_millis(10);
+
 /// One collection holds the records.
 pub(crate) struct Sediment {
     database: Database,
@@ -108,8 +111,15 @@ impl Store for Sediment {
         let (done, idle) = channel();
         let database = self.database.clone();
         thread::spawn(move || {
+            let settled = loop {
+                match database.wait_idle() {
+                    // What is left begins by itself, once nothing was written for a while.
+                    Ok(()) if database.stats().compaction_due => thread::sleep(SETTLE_POLL),
+                    outcome => break outcome,
+                }
+            };
             // The receiver is gone when the patience ran out.
-            drop(done.send(database.wait_idle()));
+            drop(done.send(settled));
         });
         match idle.recv_timeout(patience) {
             Ok(waited) => waited.map(|()| Settled::Idle).map_err(Failure::new),
