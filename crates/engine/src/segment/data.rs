@@ -76,6 +76,11 @@ impl DataSegment {
         }
     }
 
+    /// Opens the file, which stays open for as long as this is there.
+    pub(crate) fn keep_open(&self) -> Result<()> {
+        self.file().map(drop)
+    }
+
     /// Reads the whole file in order, so that its pages are in memory for those who read it out of
     /// order next.
     pub(crate) fn read_through(&self) -> Result<()> {

@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::recovery::{self, Recovered};
 use crate::segment::{Reaper, parse_segment_name};
 use crate::stats::{Counters, RecoveryReport};
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 
 const LOCK_NAME: &str = "LOCK";
 
@@ -176,6 +176,7 @@ impl Store {
                 frozen: Vec::new(),
                 tables: Arc::new(tables),
             }),
+            older_versions: Mutex::default(),
             visible: Padded(AtomicU64::new(last.0)),
             closed: AtomicBool::new(false),
             queue: GroupCommit::default(),
@@ -228,9 +229,23 @@ impl Store {
         }
         let outcome = self.settle();
         self.executor.shutdown();
+        self.open_what_scans_hold();
         self.files.reaper.retire();
         *lock = None;
         outcome
+    }
+
+    /// Scans outlive the database, and open a segment when they come to it. Once the folder is free
+    /// its next owner may merge and remove what they have not come to, so that is opened now.
+    fn open_what_scans_hold(&self) {
+        let current = self.version.load_full();
+        let mut held: Vec<_> =
+            self.older_versions.lock().iter().filter_map(Weak::upgrade).collect();
+        // One reference is the store's, one is here.
+        if Arc::strong_count(&current) > 2 {
+            held.push(current);
+        }
+        held.iter().for_each(|version| version.tables.open_files());
     }
 
     /// Repairs the log if need be, and syncs it.

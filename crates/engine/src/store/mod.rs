@@ -47,7 +47,7 @@ use crate::memtable::Index;
 use crate::options::{Durability, Options};
 use crate::segment::DataSegment;
 use crate::stats::{Counters, RecoveryReport, Stats};
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 
 pub(crate) use catalogue::{Catalogue, CollectionState};
 pub(crate) use commit::BATCH_BYTES_MAX;
@@ -110,6 +110,8 @@ pub(crate) struct Store {
     files: Files,
     pub(crate) governor: Governor,
     version: ArcSwap<Version>,
+    /// Versions before it, some of which a scan may still hold.
+    older_versions: Mutex<Vec<Weak<Version>>>,
     /// The sequence up to which reads see. Alone on its cache line: every read loads it.
     visible: Padded<AtomicU64>,
     closed: AtomicBool,
@@ -164,6 +166,10 @@ impl Store {
     fn publish(&self, change: impl Fn(&Version) -> Version) {
         let current = self.version.load_full();
         self.version.store(Arc::new(change(&current)));
+        let mut older = self.older_versions.lock();
+        older.retain(|version| version.strong_count() > 0);
+        older.push(Arc::downgrade(&current));
+        drop(older);
         self.governor.observe_files(self.version.load().tables.file_bytes());
     }
 

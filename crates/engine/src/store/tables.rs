@@ -199,6 +199,14 @@ impl Tables {
         self.data.values().map(|data| data.meta())
     }
 
+    /// Opens every file, so that reads go on when the names are gone. One that cannot be opened is
+    /// for the read to tell that comes to it.
+    pub(crate) fn open_files(&self) {
+        for data in self.data.values() {
+            drop(data.keep_open());
+        }
+    }
+
     /// Segments whose index is looked into.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Arc<SealedSegment>> {
         self.segments.values()
