@@ -110,11 +110,17 @@ fn a_seal_drops_the_versions_that_no_snapshot_sees() {
     let snapshot = database.snapshot().unwrap();
     put(&collection, std::iter::repeat_n(1, 60), 2);
     database.close().unwrap();
-    // 120 records, and a segment has room for 64: of each segment the newest version is kept, and
-    // the one that the snapshot sees.
+    // 120 records, and a segment has room for 64: of those before the snapshot the one that it sees
+    // is kept, and all that are newer.
     let stats = database.stats();
     assert_eq!(stats.seals, 2, "{stats:?}");
-    assert!(stats.sealed_records <= 3, "{stats:?}");
+    assert_eq!((stats.sealed_records, stats.horizon), (61, snapshot.sequence()), "{stats:?}");
+    // The newest is live; the first 59 are superseded; a snapshot of any moment since may see the
+    // others.
+    let bytes = stats.level0_bytes / 120;
+    assert_eq!(stats.live_bytes, bytes, "{stats:?}");
+    assert_eq!(stats.superseded_bytes, 59 * bytes, "{stats:?}");
+    assert_eq!(stats.pinned_bytes + stats.superseded_estimated_bytes, 60 * bytes, "{stats:?}");
     drop(snapshot);
 }
 

@@ -72,8 +72,13 @@ impl Store {
     /// What the run supersedes in older ones, as estimated.
     fn shadowed(&self, run: &Run, survivors: &Survivors, ids: u64) -> Edit {
         let mut sample = Sample::of(ids);
+        let mut last = None;
         for (collection, entry) in &survivors.entries {
-            sample.pass(*collection, run.file.id_at(entry.offset));
+            let key = (*collection, run.file.id_at(entry.offset));
+            // All versions of an id together supersede one older record.
+            if last.replace(key) != Some(key) {
+                sample.pass(key.0, key.1);
+            }
         }
         let tables = Arc::clone(&self.version.load().tables);
         let bytes = self.estimate_shadowed(&tables, Age::of(run.id()), &sample);
