@@ -162,11 +162,13 @@ impl Store {
     pub(crate) fn compact(self: &Arc<Self>) -> Result<()> {
         self.check_open()?;
         self.seal_log()?;
-        let wanted = self.manifest.lock().state().sweeps + 1;
-        let failures = {
+        let (wanted, failures) = {
+            // A job that has looked already may begin a sweep that leaves out what was sealed now.
+            let _running = self.hold_compaction();
+            let wanted = self.manifest.lock().state().sweeps + 1;
             let mut control = self.compactor.control.lock();
             control.forced = control.forced.max(wanted);
-            control.failures
+            (wanted, control.failures)
         };
         self.schedule_compaction();
         loop {
@@ -204,24 +206,29 @@ impl Store {
     }
 
     fn compact_in_background(self: &Arc<Self>) {
-        let outcome = {
+        // Whoever begins to wait after that is not told what this job found.
+        let (outcome, awaited) = {
             let _running = self.compactor.running.lock();
-            self.compactor.control.lock().requested = false;
-            self.check_open().and_then(|()| self.compact_some())
+            let awaited = {
+                let mut control = self.compactor.control.lock();
+                control.requested = false;
+                control.forced
+            };
+            (self.check_open().and_then(|()| self.compact_some()), awaited)
         };
         self.compactor.memory_bytes.store(0, Ordering::Relaxed);
         let mut control = self.compactor.control.lock();
         let goes_on = match outcome {
             Ok(Progress::More) => true,
             Ok(Progress::Rest) => {
-                control.forced_done = control.forced_done.max(control.forced);
-                control.requested
+                control.forced_done = control.forced_done.max(awaited);
+                control.requested || control.forced > control.forced_done
             }
             Err(Error::Closed) => false,
             Err(e) => {
                 control.failures += 1;
                 control.failure = Some(e);
-                control.forced_done = control.forced_done.max(control.forced);
+                control.forced_done = control.forced_done.max(awaited);
                 self.spawn_after(RETRY_AFTER, "compact again", Self::schedule_compaction);
                 false
             }
