@@ -3,16 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use engine::{Batch, Collection, Database, Error, Options, Snapshot, WriteDurability};
+use engine::{Batch, Collection, Database, Error, Options, Snapshot, Stats, WriteDurability};
 use serde_json::json;
 
 use super::Calls;
-use super::calls::database;
+use super::calls::{database, database_at};
 
 pub(crate) fn table(calls: &Calls) {
     paths(calls);
     names(calls);
     handles(calls);
+    history(calls);
+    figures(calls);
 }
 
 fn paths(calls: &Calls) {
@@ -101,7 +103,7 @@ fn names(calls: &Calls) {
 
 fn handles(calls: &Calls) {
     let (database, things) = database();
-    let (other, others) = super::calls::database_at("/other");
+    let (other, others) = database_at("/other");
 
     let mut batch = call!(calls, Batch::new());
     assert!(call!(calls, Batch::is_empty(&batch)));
@@ -146,4 +148,61 @@ fn handles(calls: &Calls) {
     assert_eq!((stats.snapshots, stats.stalls), (1, 0));
     drop(snapshot);
     assert_eq!(database.stats().snapshots, 0);
+}
+
+/// Sequences at, below and above what can be read.
+fn history(calls: &Calls) {
+    let (database, things) = database();
+    let at = |sequence| call!(calls, Database::snapshot_at(&database, sequence));
+    assert_eq!(at(0).unwrap().scan(&things, ..).unwrap().count(), 0, "before anything was written");
+    for n in 0..5 {
+        things.put(1, &json!({ "n": n })).unwrap();
+    }
+    // The collection's creation is the first record.
+    for n in 0..5_i64 {
+        let snapshot = at(2 + n as u64).unwrap();
+        assert_eq!(snapshot.sequence(), 2 + n as u64);
+        let document = snapshot.get(&things, 1).unwrap().unwrap();
+        assert_eq!(document.get_i64("n").unwrap(), Some(n));
+    }
+    refused!(at(7), HistoryGone, "above the newest");
+    refused!(at(u64::MAX), HistoryGone, "above any");
+    let held = at(4).unwrap();
+    call!(calls, Database::compact(&database)).unwrap();
+    assert_eq!(database.stats().horizon, 4, "what a snapshot sees is kept");
+    assert_eq!(at(4).unwrap().sequence(), 4);
+    refused!(at(3), HistoryGone, "below a snapshot");
+    refused!(at(0), HistoryGone, "below a snapshot");
+    assert_eq!(database.stats().snapshots, 1, "one that was refused holds nothing");
+    drop(held);
+    Database::compact(&database).unwrap();
+    assert_eq!(database.stats().horizon, 6);
+    refused!(at(5), HistoryGone, "without history");
+    assert_eq!(at(6).unwrap().scan(&things, ..).unwrap().count(), 1);
+    database.close().unwrap();
+    refused!(at(6), Closed, "a closed database");
+    refused!(database.compact(), Closed, "a closed database");
+}
+
+/// What stats() computes, before the first write and after some.
+fn figures(calls: &Calls) {
+    let (database, things) = database_at("/figures");
+    let options = || Options::default().disk(std::sync::Arc::new(engine::disk::MemoryDisk::new()));
+    let empty = Database::open("/empty", options()).unwrap();
+    Database::compact(&empty).unwrap();
+    let stats = empty.stats();
+    assert_eq!(call!(calls, Stats::write_amplification(&stats)), 0.0, "nothing was written");
+    assert_eq!((stats.live_bytes, stats.segments_sealed), (0, 0), "{stats:?}");
+
+    for id in 0..100 {
+        things.put(id, &json!({ "pad": "x".repeat(1000) })).unwrap();
+    }
+    let stats = database.stats();
+    let written = call!(calls, Stats::write_amplification(&stats));
+    assert!(written >= 1.0 && written < 100.0, "{written} of {stats:?}");
+    let memory = call!(calls, Stats::memory_bytes(&stats));
+    assert!(memory >= stats.memtable_bytes && memory <= stats.memory_budget, "{memory}: {stats:?}");
+    database.compact().unwrap();
+    let more = database.stats();
+    assert!(Stats::write_amplification(&more) > written, "compaction writes: {more:?}");
 }

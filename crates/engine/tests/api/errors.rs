@@ -69,6 +69,7 @@ fn examples() -> Vec<Error> {
         Error::InvalidCollectionName { what: text("it has 256 bytes") },
         Error::InvalidOptions { what: text("memtable_bytes is 1") },
         Error::BatchTooLarge { bytes: 3, limit: 2 },
+        Error::HistoryGone { sequence: 3, oldest: 7, newest: 9 },
         Error::Background { what: text("a panic: 3") },
     ]
 }

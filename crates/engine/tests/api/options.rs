@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
 use engine::executor::Stepped;
-use engine::{Database, Durability, Options, Reads, Recovery};
+use engine::{Compaction, Database, Durability, Options, Reads, Recovery};
 
 use super::Calls;
 
@@ -17,6 +17,7 @@ const GIB: u64 = 1 << 30;
 pub(crate) fn table(calls: &Calls) {
     limits(calls);
     combinations(calls);
+    compaction(calls);
     largest_memtable();
 }
 
@@ -49,6 +50,8 @@ fn limits(calls: &Calls) {
     let flush = |flush_interval| {
         call!(calls, Options::durability(base(), Durability::Buffered { flush_interval }))
     };
+    let runs = |runs| call!(calls, Options::level0_runs(base(), runs));
+    let history = |sequences| call!(calls, Options::history(base(), sequences));
     let hour = Duration::from_secs(3600);
     let allowed = [
         base(),
@@ -63,6 +66,10 @@ fn limits(calls: &Calls) {
         flush(hour),
         Options::durability(base(), Durability::BUFFERED),
         Options::durability(base(), Durability::Durable),
+        runs(2),
+        runs(64),
+        history(0),
+        history(u64::MAX),
     ];
     for (row, options) in allowed.into_iter().enumerate() {
         refused!(Database::open("/db", options), NoDatabase, row);
@@ -82,12 +89,50 @@ fn limits(calls: &Calls) {
         (flush(Duration::ZERO), "flush_interval"),
         (flush(hour + Duration::from_nanos(1)), "flush_interval"),
         (flush(Duration::MAX), "flush_interval"),
+        (runs(0), "level0_runs"),
+        (runs(1), "level0_runs"),
+        (runs(65), "level0_runs"),
+        (runs(usize::MAX), "level0_runs"),
     ];
     for (options, named) in refused {
         let outcome = Database::open("/db", options);
         let message = outcome.as_ref().map(drop).unwrap_err().to_string();
         assert!(message.contains(named), "{message}");
         refused!(outcome, InvalidOptions, named);
+    }
+}
+
+/// What compaction may do, with the shortest and the longest history.
+fn compaction(calls: &Calls) {
+    for mode in [Compaction::Automatic, Compaction::Manual] {
+        for history in [0, u64::MAX] {
+            let clock = Arc::new(ManualClock::default());
+            let stepped = Arc::new(Stepped::new(Arc::clone(&clock)));
+            let options = Options::default().memtable_bytes(4 * KIB).memory_budget(8 * KIB);
+            let options = options.segment_bytes(16 * KIB).disk(Arc::new(MemoryDisk::new()));
+            let options = options.clock(clock).executor(Arc::clone(&stepped) as _);
+            let options = call!(calls, Options::compaction(options, mode));
+            let options = call!(calls, Options::history(options, history));
+            let options = call!(calls, Options::level0_runs(options, 2));
+            let database = Database::open("/db", options).unwrap();
+            let things = database.collection("things").unwrap();
+            for n in 0..1000 {
+                things.put(n % 100, &serde_json::json!({ "n": n })).unwrap();
+            }
+            stepped.run_until_idle();
+            let stats = database.stats();
+            let is_automatic = mode == Compaction::Automatic;
+            assert_eq!(stats.compactions.is_empty(), !is_automatic, "{mode:?}: {stats:?}");
+            assert_eq!(stats.level0_runs <= 2, is_automatic, "{mode:?}: {stats:?}");
+            database.compact().unwrap();
+            let stats = database.stats();
+            assert_eq!((stats.level0_runs, stats.level0_bytes), (0, 0), "{mode:?}: {stats:?}");
+            // The creation of the collection is the first record.
+            assert_eq!(stats.visible_sequence, 1001);
+            let horizon = if history == 0 { 1001 } else { 0 };
+            assert_eq!(stats.horizon, horizon, "history {history}");
+            assert_eq!(stats.pinned_bytes > 0, history > 0, "history {history}: {stats:?}");
+        }
     }
 }
 
