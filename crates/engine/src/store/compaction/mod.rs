@@ -62,10 +62,12 @@ struct Control {
     scheduled: bool,
     /// Something changed since the job that runs has looked.
     requested: bool,
-    /// Somebody waits for the sweep of this number to end.
+    /// How often somebody asked for everything to be merged.
     forced: u64,
-    /// Nobody waits any more for sweeps up to this number.
+    /// How many of those, the first ones, have it.
     forced_done: u64,
+    /// How many of those the sweep under way is for: who came later is not in its cut.
+    forced_by_sweep: u64,
     /// Why the sweep under way began.
     reason: CompactionReason,
     failure: Option<Error>,
@@ -83,6 +85,7 @@ impl Default for Compactor {
                 requested: false,
                 forced: 0,
                 forced_done: 0,
+                forced_by_sweep: 0,
                 reason: CompactionReason::Level0,
                 failure: None,
                 failures: 0,
@@ -165,10 +168,9 @@ impl Store {
         let (wanted, failures) = {
             // A job that has looked already may begin a sweep that leaves out what was sealed now.
             let _running = self.hold_compaction();
-            let wanted = self.manifest.lock().state().sweeps + 1;
             let mut control = self.compactor.control.lock();
-            control.forced = control.forced.max(wanted);
-            (wanted, control.failures)
+            control.forced += 1;
+            (control.forced, control.failures)
         };
         self.schedule_compaction();
         loop {
@@ -453,6 +455,7 @@ impl Control {
     /// A sweep began.
     fn began(&mut self, reason: CompactionReason) {
         self.reason = reason;
+        self.forced_by_sweep = self.forced;
         self.count(reason);
     }
 

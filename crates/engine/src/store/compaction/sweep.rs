@@ -87,7 +87,7 @@ impl Store {
             Plan::End => {
                 let (edits, gone) = self.end_edits(tables, &sweep, &BTreeSet::new());
                 self.publish_compaction(tables, &edits, &[], &gone)?;
-                self.sweep_ended(&sweep);
+                self.sweep_ended();
                 Ok(Work::default())
             }
             Plan::Rewrite { segments, from, until, share } => {
@@ -199,7 +199,7 @@ impl Store {
         let made: Vec<_> = outputs.into_iter().map(|output| output.file).collect();
         self.publish_compaction(tables, &edits, &made, &gone)?;
         if next.is_none() {
-            self.sweep_ended(&step.sweep);
+            self.sweep_ended();
         }
         Ok(work)
     }
@@ -279,9 +279,9 @@ impl Store {
         (edits, superfluous)
     }
 
-    fn sweep_ended(&self, sweep: &SweepState) {
+    fn sweep_ended(&self) {
         let mut control = self.compactor.control.lock();
-        control.forced_done = control.forced_done.max(sweep.number.min(control.forced));
+        control.forced_done = control.forced_done.max(control.forced_by_sweep);
     }
 }
 
