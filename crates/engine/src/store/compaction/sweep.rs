@@ -115,12 +115,10 @@ impl Store {
             let (first, last) = (entry.first().clone(), entry.last().clone());
             let keys = KeyRange { first: first.clone(), last: last.clone() };
             let meta = entry.segment().meta();
-            territory::Territory {
-                first,
-                last,
-                bytes: meta.content_bytes,
-                has_garbage: accounting::garbage(state, meta, &keys, horizon).is_some(),
-            }
+            // Of a segment that a step ended in, the beginning is in new ones already.
+            let has_garbage = entry.lower() == Bound::Clipped
+                || accounting::garbage(state, meta, &keys, horizon).is_some();
+            territory::Territory { first, last, bytes: meta.content_bytes, has_garbage }
         };
         tables.level1.entries().iter().map(territory).collect()
     }
