@@ -21,8 +21,8 @@ use std::ops::Range;
 pub enum CompactionReason {
     /// Level 0 had reached its share of the live bytes: a sweep into level 1.
     Level0,
-    /// Level 1 had too many bytes that no reader sees, of a dropped collection or a snapshot that is
-    /// gone: a sweep.
+    /// Level 1 had too many bytes that no reader sees, of a dropped collection, of a snapshot that is
+    /// gone, or of documents that were deleted since: a sweep.
     Garbage,
     /// Nothing was written for a while: a sweep.
     Idle,
@@ -77,6 +77,8 @@ pub(crate) struct Counts {
     pub(crate) live_bytes: u64,
     /// Bytes of level 1 that a sweep would free.
     pub(crate) garbage_bytes: u64,
+    /// Bytes of older runs and of level 1 that level 0 supersedes, as estimated.
+    pub(crate) shadowed_bytes: u64,
     /// The largest log segment: the floor is two of them.
     pub(crate) segment_bytes: u64,
     /// Memory that the pages of level 0 can have; unknown without.
@@ -159,12 +161,16 @@ pub(crate) fn decide(counts: &Counts) -> Decision {
     if counts.is_sweep_due() {
         return Decision::Begin(CompactionReason::Level0);
     }
-    if counts.garbage_bytes > (counts.live_bytes / 4).max(counts.segment_bytes) {
+    // A few bytes of tombstones can make all of level 1 dead.
+    let dead_bytes = counts.garbage_bytes + counts.shadowed_bytes;
+    if counts.garbage_bytes > (counts.live_bytes / 4).max(counts.segment_bytes)
+        || dead_bytes > 0 && dead_bytes >= counts.sweep_bytes()
+    {
         return Decision::Begin(CompactionReason::Garbage);
     }
     if counts.activity == Activity::Idle {
         let due = (counts.live_bytes / 10).max(IDLE_BYTES_MIN);
-        let mergeable = counts.level0_bytes + counts.garbage_bytes;
+        let mergeable = counts.level0_bytes + dead_bytes;
         if mergeable + counts.unsealed_bytes > due {
             let is_sealing_worth_it = counts.unsealed_bytes > (due / 4).max(IDLE_BYTES_MIN)
                 || mergeable <= due && counts.unsealed_bytes > 0;
@@ -238,6 +244,7 @@ mod tests {
             unsealed_bytes: 0,
             live_bytes: 1 << 30,
             garbage_bytes: 0,
+            shadowed_bytes: 0,
             segment_bytes: 64 << 20,
             memory_bytes: Some(8 << 30),
             is_sweeping: false,

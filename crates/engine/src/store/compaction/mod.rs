@@ -306,6 +306,7 @@ impl Store {
             unsealed_bytes: self.unsealed_bytes(),
             live_bytes: accounting.live_bytes(),
             garbage_bytes: accounting.garbage_bytes,
+            shadowed_bytes: accounting.shadowed_bytes,
             segment_bytes: accounting.segment_bytes,
             memory_bytes: self.governor.memory_bytes(),
             is_sweeping: tables.sweep.is_some(),

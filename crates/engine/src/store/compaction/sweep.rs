@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use super::super::Store;
 use super::super::tables::{Cover, Level0, Tables};
 use super::merging::{Rules, gone, memory_of};
-use super::{Work, share};
+use super::{Sample, Work, share};
 use crate::compactor::{
-    CompactionReason, Input, Merge, Older, Output, Outputs, Plan, Sizes, accounting, plan,
+    CompactionReason, Fate, Input, Merge, Older, Output, Outputs, Plan, Sizes, accounting, plan,
     territory,
 };
 use crate::error::Result;
@@ -30,6 +30,9 @@ const TARGET_BYTES_MIN: u64 = 8 << 10;
 const STEP_SEGMENTS: u64 = 2;
 /// See [`Sizes::carry_one_in`].
 const CARRY_ONE_IN: u64 = 10;
+
+/// What a record has at least, about: more samples than are wanted are no harm.
+const SAMPLE_CONTENT: u64 = 64;
 
 /// Where the records of a step go.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,6 +79,8 @@ impl Store {
             // A sweep that somebody waits for, or that costs nobody anything, leaves nothing.
             carry_one_in: match reason {
                 CompactionReason::Idle | CompactionReason::Forced => 0,
+                // What makes much dead may be small.
+                CompactionReason::Garbage => 0,
                 _ if self.has_lost(tables) => 0,
                 _ => CARRY_ONE_IN,
             },
@@ -165,11 +170,15 @@ impl Store {
             Target::Level1 => Older::Impossible,
             Target::Carried => Older::Possible,
         };
+        let mut sample = Sample::of(step.share / SAMPLE_CONTENT);
         let merged = self.merge(
             &mut merge,
             &rules,
             |_| Ok(older),
             |_, kept| {
+                if step.target == Target::Carried && kept.fate == Fate::Newest {
+                    sample.pass(kept.entry.collection(), kept.entry.id());
+                }
                 let sequence = match step.target {
                     // Every reader sees what is at or below the horizon.
                     Target::Level1 if kept.entry.sequence() <= horizon => Sequence(0),
@@ -192,6 +201,11 @@ impl Store {
         let (mut edits, mut gone) =
             self.step_edits(tables, &step, &outputs, inputs, &lost, next.as_ref());
         edits.push(Edit::Horizon(horizon));
+        if let (Target::Carried, Some(first)) = (step.target, outputs.first()) {
+            let age = carried_age(tables, &step.sweep);
+            let bytes = self.estimate_shadowed(tables, age, &sample);
+            edits.push(Edit::Shadowed { segment: first.meta.id, bytes });
+        }
         match &next {
             Some(next) => {
                 debug_assert!(Some(next) > step.sweep.cursor.as_ref(), "a sweep goes on");
@@ -231,13 +245,12 @@ impl Store {
     ) -> (Vec<Edit>, Vec<SegmentId>) {
         let mut edits: Vec<_> = lost.iter().map(|&segment| Edit::Damaged { segment }).collect();
         let mut gone = Vec::new();
-        let oldest = swept(tables).map(|run| run.age.first).min().unwrap_or(step.sweep.cut);
         for output in outputs {
             let keys = output.keys.clone();
             let placement = match step.target {
                 Target::Level1 => Placement::Level1 { keys, lower: Bound::Own },
                 Target::Carried => Placement::Sorted {
-                    age: Age { first: oldest, last: step.sweep.cut },
+                    age: carried_age(tables, &step.sweep),
                     sweep: step.sweep.number,
                     keys,
                 },
@@ -303,6 +316,12 @@ impl Store {
 /// The runs that the sweep under way merges.
 fn swept(tables: &Tables) -> impl Iterator<Item = &Level0> {
     tables.level0.iter().filter(|run| run.cover == Cover::FromCursor)
+}
+
+/// Of the records that a sweep carries forward: of all runs that it merges.
+fn carried_age(tables: &Tables, sweep: &SweepState) -> Age {
+    let first = swept(tables).map(|run| run.age.first).min().unwrap_or(sweep.cut);
+    Age { first, last: sweep.cut }
 }
 
 /// One step: its keys, and what level 0 has there.
