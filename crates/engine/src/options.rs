@@ -146,11 +146,15 @@ impl Options {
     }
 
     /// Bytes of memory for the engine itself, the page cache not counted: two memtables, since one
-    /// fills while another is sealed, and buffered writes that are not synced yet. At least twice
-    /// `memtable_bytes`. Default: 64 MiB.
+    /// fills while another is sealed, a quarter for compaction, and buffered writes that are not
+    /// synced yet. At least twice `memtable_bytes`. Default: 64 MiB. [`Stats::memory_bytes`] says
+    /// what is taken.
     ///
-    /// Not counted yet: a batch of more than a memtable's records, which gets one of its own size,
-    /// and the fingerprint tables that reads with `pread` keep (5.3 bytes a document).
+    /// Not within it: a batch of more than a memtable's records, which gets one of its own size, the
+    /// fingerprint tables that reads with `pread` keep (5.3 bytes a document), and for compaction
+    /// half a megabyte and 128 KiB for each sorted run, however small the budget.
+    ///
+    /// [`Stats::memory_bytes`]: crate::Stats::memory_bytes
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = bytes;
@@ -243,6 +247,11 @@ impl Options {
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
+    }
+
+    /// What compaction may hold in memory, in bytes.
+    pub(crate) fn compaction_bytes(&self) -> u64 {
+        self.memory_budget / 4
     }
 
     pub(crate) fn make_executor(&self) -> Result<Arc<dyn Executor>> {

@@ -16,11 +16,18 @@ pub(crate) struct Output {
     pub(crate) keys: KeyRange,
 }
 
+/// When a segment is complete: at whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentSize {
+    /// Bytes of its records.
+    pub(crate) bytes: u64,
+    pub(crate) records_max: u64,
+}
+
 /// Writes entries to as many segments as it takes. Dropped, it leaves no file behind.
 pub(crate) struct Outputs<M> {
     make: M,
-    /// Bytes of records after which a segment is complete.
-    target_bytes: u64,
+    size: SegmentSize,
     writer: Option<SortedWriter>,
     done: Vec<Output>,
     written_bytes: u64,
@@ -28,8 +35,8 @@ pub(crate) struct Outputs<M> {
 
 impl<M: FnMut() -> Result<SortedWriter>> Outputs<M> {
     /// `make` creates a segment with room for at least the target and the largest record.
-    pub(crate) fn new(make: M, target_bytes: u64) -> Self {
-        Self { make, target_bytes, writer: None, done: Vec::new(), written_bytes: 0 }
+    pub(crate) fn new(make: M, size: SegmentSize) -> Self {
+        Self { make, size, writer: None, done: Vec::new(), written_bytes: 0 }
     }
 
     /// Bytes of records so far, in all segments.
@@ -64,7 +71,9 @@ impl<M: FnMut() -> Result<SortedWriter>> Outputs<M> {
             Entry::Record(record) => !writer.room_for(record),
             Entry::Damaged { .. } => false,
         };
-        writer.data_bytes() >= self.target_bytes || is_too_long
+        writer.data_bytes() >= self.size.bytes
+            || writer.records() as u64 >= self.size.records_max
+            || is_too_long
     }
 
     fn complete(&mut self) -> Result<()> {

@@ -39,6 +39,7 @@ pub enum CompactionReason {
 pub(crate) struct RunCounts {
     /// Bytes of its records.
     pub(crate) bytes: u64,
+    pub(crate) records: u64,
     /// Files that its records lie in.
     pub(crate) members: usize,
     pub(crate) mergeable: Mergeable,
@@ -69,6 +70,8 @@ pub(crate) struct Counts {
     pub(crate) runs: Vec<RunCounts>,
     /// More runs than this are merged.
     pub(crate) runs_max: usize,
+    /// The most records whose index a merge has memory for.
+    pub(crate) index_records_max: u64,
     /// All of level 0 that is not merged into level 1 yet, what it superseded itself included.
     pub(crate) level0_bytes: u64,
     /// Not sealed yet.
@@ -196,7 +199,10 @@ fn merge(counts: &Counts) -> Option<Decision> {
     if is_in_memory {
         let is_allowed = |range: &Range<usize>| {
             let members = runs[range.clone()].iter().map(|run| run.members);
-            are_mergeable(range) && members.sum::<usize>() <= MERGE_MEMBERS_MAX
+            let records = runs[range.clone()].iter().map(|run| run.records);
+            are_mergeable(range)
+                && members.sum::<usize>() <= MERGE_MEMBERS_MAX
+                && records.sum::<u64>() <= counts.index_records_max
         };
         if let Some(range) = window(runs, is_allowed) {
             return Some(Decision::MergeIndexes(range));
@@ -232,7 +238,7 @@ mod tests {
     use super::*;
 
     fn run(bytes: u64) -> RunCounts {
-        RunCounts { bytes, members: 1, mergeable: Mergeable::Yes }
+        RunCounts { bytes, records: bytes, members: 1, mergeable: Mergeable::Yes }
     }
 
     /// A store of a gigabyte at rest.
@@ -240,6 +246,7 @@ mod tests {
         Counts {
             runs: Vec::new(),
             runs_max: 4,
+            index_records_max: u64::MAX,
             level0_bytes: 0,
             unsealed_bytes: 0,
             live_bytes: 1 << 30,
@@ -340,6 +347,10 @@ mod tests {
         assert_eq!(decide(&counts(runs.clone())), Decision::Rest);
         let sweeping = Counts { is_sweeping: true, ..counts(runs) };
         assert_eq!(decide(&sweeping), Decision::Step);
+        let short = Counts { index_records_max: 3, ..counts(vec![run(1); 5]) };
+        assert_eq!(decide(&short), Decision::MergeIndexes(0..3), "memory for three");
+        let none = Counts { index_records_max: 1, ..counts(vec![run(1); 5]) };
+        assert_eq!(decide(&none), Decision::MergeDocuments(0..5));
         let large = RunCounts { members: MERGE_MEMBERS_MAX, ..run(1) };
         let runs = vec![large; 5];
         assert_eq!(decide(&counts(runs)), Decision::MergeDocuments(0..5));

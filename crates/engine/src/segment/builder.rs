@@ -39,7 +39,7 @@ pub(crate) struct IndexEntry<'a> {
 }
 
 /// Writes the index of a log that ends at `log_end` to `index_offset`, a multiple of 4096 at or
-/// behind it, and cuts the file behind the trailer. `count` is about how many entries there are;
+/// behind it, and cuts the file behind the trailer. `count` is how many ids there are, at least;
 /// `superseded_bytes` is the content of the log's other records.
 ///
 /// Costs, for each record, 12 bytes written and for each id another 5.3; no record is read.
@@ -83,8 +83,8 @@ pub(super) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// An index that begins where `out` stands, over records that lie below `log_end`: about
-    /// `count` of them.
+    /// An index that begins where `out` stands, over records that lie below `log_end`: of at most
+    /// `count` ids.
     pub(super) fn new(out: BlockWriter, file_kind: FileKind, log_end: u64, count: usize) -> Self {
         let (index_offset, places) = (out.end(), Width::of_places(log_end));
         Self {

@@ -129,64 +129,65 @@ fn wide_fingerprint(hash: u64) -> u64 {
     hash & ((1 << WIDE_FINGERPRINT_BITS) - 1)
 }
 
-/// Collects the ids of a segment for its table: 12 bytes an id, and the table itself at the end.
+/// A table that is being filled: in memory as it will be in the file, 5.3 bytes an id with narrow
+/// slots and 10.7 with wide ones.
 #[derive(Debug)]
 pub(super) struct TableBuilder {
     layout: FingerprintLayout,
-    /// The upper half of each hash, which places its bucket.
-    hashes: Vec<u32>,
-    slots: Vec<u64>,
+    /// The blocks, without their headers.
+    table: Vec<u8>,
+    /// Ids that may still be added.
+    room: usize,
 }
 
 impl TableBuilder {
-    /// For a log that ends at `log_end`, with about `count` ids.
+    /// For a log that ends at `log_end`, with at most `count` ids: a table for so many is written.
     pub(super) fn new(log_end: u64, count: usize) -> Self {
         let (slots, place_bits) = FingerprintLayout::widths(log_end);
+        let fill = BUCKET_BYTES / slots.bytes() * 3 / 4;
+        let buckets = u32::try_from(count.div_ceil(fill).max(1)).expect("records are below 2^32");
+        let blocks = buckets.div_ceil(BUCKETS_A_BLOCK);
         Self {
-            layout: FingerprintLayout { offset: 0, blocks: 0, buckets: 0, slots, place_bits },
-            hashes: Vec::with_capacity(count),
-            slots: Vec::with_capacity(count),
+            layout: FingerprintLayout { offset: 0, blocks, buckets, slots, place_bits },
+            table: vec![0; blocks as usize * BLOCK_BYTES],
+            room: count,
         }
     }
 
     /// Adds an id that was not added before.
+    ///
+    /// # Panics
+    ///
+    /// When there are more than were said to come: a full table would have no end.
     pub(super) fn push(&mut self, hash: u64, offset: u64) {
-        self.hashes.push((hash >> 32) as u32);
-        self.slots.push(self.layout.slot(hash, offset));
+        self.room = self.room.checked_sub(1).expect("no more ids come than were counted");
+        let slot_bytes = self.layout.slots.bytes();
+        let slot = self.layout.slot(hash, offset).to_le_bytes();
+        let mut bucket = self.layout.bucket_of(hash);
+        let empty = loop {
+            let (block, at) = FingerprintLayout::place_of(bucket);
+            let start = block as usize * BLOCK_BYTES + at;
+            let mut in_bucket = self.table[start..start + BUCKET_BYTES].chunks_exact(slot_bytes);
+            if let Some(i) = in_bucket.position(|slot| slot.iter().all(|b| *b == 0)) {
+                break start + i * slot_bytes;
+            }
+            bucket = self.layout.next_bucket(bucket);
+        };
+        self.table[empty..empty + slot_bytes].copy_from_slice(&slot[..slot_bytes]);
     }
 
     /// The table's blocks, sealed for `offset` on.
-    pub(super) fn finish(self, incarnation: u64, offset: u64) -> (FingerprintLayout, Vec<u8>) {
-        let Self { mut layout, hashes, slots } = self;
-        let slot_bytes = layout.slots.bytes();
-        let fill = BUCKET_BYTES / slot_bytes * 3 / 4;
-        layout.offset = offset;
-        layout.buckets =
-            u32::try_from(slots.len().div_ceil(fill).max(1)).expect("records are below 2^32");
-        layout.blocks = layout.buckets.div_ceil(BUCKETS_A_BLOCK);
-        let mut table = vec![0; layout.blocks as usize * BLOCK_BYTES];
-        for (hash, slot) in hashes.into_iter().zip(slots) {
-            let mut bucket = layout.bucket_of(u64::from(hash) << 32);
-            let empty = loop {
-                let (block, at) = FingerprintLayout::place_of(bucket);
-                let start = block as usize * BLOCK_BYTES + at;
-                let mut in_bucket = table[start..start + BUCKET_BYTES].chunks_exact(slot_bytes);
-                if let Some(i) = in_bucket.position(|slot| slot.iter().all(|b| *b == 0)) {
-                    break start + i * slot_bytes;
-                }
-                bucket = layout.next_bucket(bucket);
-            };
-            table[empty..empty + slot_bytes].copy_from_slice(&slot.to_le_bytes()[..slot_bytes]);
-        }
-        for (i, block) in (0u32..).zip(table.chunks_exact_mut(BLOCK_BYTES)) {
+    pub(super) fn finish(mut self, incarnation: u64, offset: u64) -> (FingerprintLayout, Vec<u8>) {
+        self.layout.offset = offset;
+        for (i, block) in (0u32..).zip(self.table.chunks_exact_mut(BLOCK_BYTES)) {
             let header = BlockHeader {
                 block_type: BlockType::Fingerprints,
                 level: 0,
-                count: layout.buckets_in(i),
+                count: self.layout.buckets_in(i),
                 prefix: &[],
             };
             header.seal(block, incarnation, offset + u64::from(i) * BLOCK_BYTES as u64);
         }
-        (layout, table)
+        (self.layout, self.table)
     }
 }

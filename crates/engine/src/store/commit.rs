@@ -296,9 +296,10 @@ impl Store {
 }
 
 /// Buffered bytes after which a flush starts. Writers wait at twice as many, so that these are kept
-/// within what two memtables leave of the memory budget.
+/// within what two memtables and compaction leave of the memory budget.
 fn flush_bytes(options: &Options) -> u64 {
-    let left = options.memory_budget.saturating_sub(2 * options.memtable_bytes);
+    let others = 2 * options.memtable_bytes + options.compaction_bytes();
+    let left = options.memory_budget.saturating_sub(others);
     (left / 2).clamp(FLUSH_BYTES_MIN, FLUSH_BYTES_MAX)
 }
 
@@ -341,11 +342,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unsynced_tail_takes_what_two_memtables_leave_of_the_budget() {
+    fn the_unsynced_tail_takes_what_memtables_and_compaction_leave_of_the_budget() {
         const MIB: u64 = 1 << 20;
         let table = [
             (64 * MIB, 16 * MIB, 8 * MIB),
-            (12 * MIB, 4 * MIB, 2 * MIB),
+            (12 * MIB, 4 * MIB, MIB / 2),
             (8 * MIB, 4 * MIB, FLUSH_BYTES_MIN),
             (1 << 40, 4 * MIB, 8 * MIB),
         ];

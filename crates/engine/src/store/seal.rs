@@ -120,14 +120,16 @@ fn build(run: &Run, survivors: &Survivors, index_offset: u64) -> Result<SealedMe
         kind: entry.kind,
         content_len: run.file.content_len_at(entry.offset),
     });
-    let (count, superseded) = (survivors.entries.len(), survivors.superseded_bytes);
-    build_index(&run.file, (run.end(), index_offset), count, superseded, entries)
+    let (ids, superseded) = (survivors.ids, survivors.superseded_bytes);
+    build_index(&run.file, (run.end(), index_offset), ids, superseded, entries)
 }
 
 /// What a run's index keeps.
 #[derive(Debug)]
 pub(crate) struct Survivors {
     entries: Vec<(CollectionId, Entry)>,
+    /// Different ids among them.
+    ids: usize,
     /// Bytes of the ids and documents of the versions that it does not keep.
     superseded_bytes: u64,
 }
@@ -142,16 +144,20 @@ impl Survivors {
 /// tombstones all, since older runs may have what they delete.
 pub(crate) fn survivors(run: &Run, horizon: Sequence) -> Survivors {
     let mut entries: Vec<(CollectionId, Entry)> = Vec::with_capacity(run.memtable.len());
-    let mut superseded_bytes = 0;
+    let (mut ids, mut superseded_bytes) = (0, 0);
     let mut keeper = Keeper::new(horizon);
     run.for_each(|collection, entry| {
         let key = (collection, run.file.id_at(entry.offset));
         match keeper.judge(key, entry.sequence, entry.kind, Older::Possible) {
-            Fate::Newest | Fate::Pinned => entries.push((collection, entry)),
+            Fate::Newest => {
+                ids += 1;
+                entries.push((collection, entry));
+            }
+            Fate::Pinned => entries.push((collection, entry)),
             Fate::Dropped => superseded_bytes += run.file.content_len_at(entry.offset),
         }
     });
-    Survivors { entries, superseded_bytes }
+    Survivors { entries, ids, superseded_bytes }
 }
 
 pub(super) fn without(runs: &[Arc<Run>], run: &Arc<Run>) -> Vec<Arc<Run>> {

@@ -174,7 +174,10 @@ fn write_log(
 fn seal(file: &Arc<SegmentFile>, log_end: u64, model: &Model) -> SealedMeta {
     let index_offset = log_end.next_multiple_of(4096) + 4096;
     let entries = model.values().map(Written::entry);
-    build_index(file, (log_end, index_offset), model.len(), SUPERSEDED, entries).unwrap()
+    let mut ids: Vec<_> =
+        model.values().map(|w| (w.entry().key.collection, w.entry().key.id)).collect();
+    ids.dedup();
+    build_index(file, (log_end, index_offset), ids.len(), SUPERSEDED, entries).unwrap()
 }
 
 fn create(

@@ -18,7 +18,7 @@ struct Cost {
 
 impl Table {
     fn new(log_end: u64, ids: u64) -> Self {
-        let mut builder = TableBuilder::new(log_end, 0);
+        let mut builder = TableBuilder::new(log_end, usize::try_from(ids).unwrap());
         for n in 0..ids {
             let offset = LOG_START + n * ((log_end - LOG_START) / ids / 8 * 8);
             builder.push(key_hash(CollectionId(1), &n.to_be_bytes()), offset);

@@ -10,9 +10,9 @@ use std::ops::Range;
 use super::super::Store;
 use super::super::tables::{Level0, Tables};
 use super::Work;
-use super::merging::{Kept, Rules, gone, memory_of};
+use super::merging::{Kept, Rules, index_memory, kept, sorted_memory, sorted_records_max};
 use super::sweep::{files_of, room_for};
-use crate::compactor::{Fate, Merge, Older, Outputs, RunCounts};
+use crate::compactor::{Fate, Merge, Older, Outputs, RunCounts, SegmentSize};
 use crate::error::{Error, Result};
 use crate::format::{Age, CollectionId, Edit, Key, Placement, SealedMeta, SegmentId, Sequence};
 use crate::segment::{DataSegment, IndexEntry, IndexWriter, SealedSegment};
@@ -70,12 +70,12 @@ impl Store {
         let numbers: BTreeMap<SegmentId, usize> =
             metas.iter().enumerate().map(|(number, meta)| (meta.id, number)).collect();
         let horizon = self.advance_horizon();
-        let gone = gone(self.manifest.lock().state(), horizon);
+        let collections = kept(self.manifest.lock().state(), horizon);
         let mut merge = parts.merge(self)?;
-        self.note_memory(memory_of(parts.inputs, parts.records));
+        self.note_memory(index_memory(parts.records));
         let mut writer = self.index_writer(&metas, parts.records)?;
         let mut sample = Sample::of(parts.records);
-        let rules = parts.rules(horizon, &gone, u64::MAX);
+        let rules = parts.rules(horizon, &collections, u64::MAX);
         let merged = self.merge(
             &mut merge,
             &rules,
@@ -138,14 +138,15 @@ impl Store {
             self.check_open()?;
         }
         let horizon = self.advance_horizon();
-        let gone = gone(self.manifest.lock().state(), horizon);
+        let collections = kept(self.manifest.lock().state(), horizon);
         let mut merge = parts.merge(self)?;
-        let target = self.options.segment_bytes;
-        self.note_memory(memory_of(parts.inputs, parts.records.min(target / 64)));
+        let records_max = sorted_records_max(self.options.compaction_bytes(), parts.inputs);
+        self.note_memory(sorted_memory(parts.inputs, parts.records.min(records_max)));
+        let size = SegmentSize { bytes: self.options.segment_bytes, records_max };
         let capacity = parts.room;
-        let mut outputs = Outputs::new(|| self.sorted_writer(capacity), target);
+        let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
         let mut sample = Sample::of(parts.records);
-        let rules = parts.rules(horizon, &gone, u64::MAX);
+        let rules = parts.rules(horizon, &collections, u64::MAX);
         let merged = self.merge(
             &mut merge,
             &rules,
@@ -260,8 +261,13 @@ impl Parts {
         Merge::new(inputs, None, store.compaction_access())
     }
 
-    fn rules<'a>(&self, horizon: Sequence, gone: &'a [CollectionId], bytes_max: u64) -> Rules<'a> {
-        Rules { until: None, horizon, level0_sources: self.inputs, gone, bytes_max }
+    fn rules<'a>(
+        &self,
+        horizon: Sequence,
+        collections: &'a BTreeSet<CollectionId>,
+        bytes_max: u64,
+    ) -> Rules<'a> {
+        Rules { until: None, horizon, level0_sources: self.inputs, collections, bytes_max }
     }
 
     /// All files of the runs.

@@ -1,6 +1,7 @@
 //! What all merges have in common: the loop over the records, and where they go.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::Store;
@@ -26,8 +27,9 @@ pub(super) struct Rules<'a> {
     pub(super) horizon: Sequence,
     /// The first sources are of level 0.
     pub(super) level0_sources: usize,
-    /// Collections of which nothing is kept.
-    pub(super) gone: &'a [CollectionId],
+    /// Collections whose records are kept. A sealed record of any other is of one that was dropped:
+    /// the record that created its collection is sealed no later.
+    pub(super) collections: &'a BTreeSet<CollectionId>,
     /// It stops at the next id once so many bytes were written.
     pub(super) bytes_max: u64,
 }
@@ -51,9 +53,9 @@ pub(super) struct Kept<'a> {
     pub(super) fate: Fate,
 }
 
-/// The collections that were dropped at or below a horizon.
-pub(super) fn gone(state: &ManifestState, horizon: Sequence) -> Vec<CollectionId> {
-    state.collections.keys().copied().filter(|&id| is_gone(state, id, horizon)).collect()
+/// The collections that were not dropped at or below a horizon.
+pub(super) fn kept(state: &ManifestState, horizon: Sequence) -> BTreeSet<CollectionId> {
+    state.collections.keys().copied().filter(|&id| !is_gone(state, id, horizon)).collect()
 }
 
 impl Store {
@@ -97,7 +99,7 @@ impl Store {
             if source < rules.level0_sources {
                 merged.level0_bytes += entry.content_len();
             }
-            if !rules.gone.contains(&collection) {
+            if rules.collections.contains(&collection) {
                 if !is_marked
                     && let Some(sequence) = merge.lost_version(source, Key::new(collection, id))?
                 {
@@ -157,7 +159,29 @@ impl Store {
     }
 }
 
-/// Bytes that a merge holds: a window a source, the write buffer, and the builder of an index.
-pub(super) fn memory_of(sources: usize, records: u64) -> u64 {
-    (sources as u64) * (128 << 10) + (256 << 10) + records * 34
+/// What the index of a record takes while it is written: a wide slot, filled to three quarters.
+pub(super) const INDEX_BYTES_A_RECORD: u64 = 11;
+/// A record of a sorted segment: a hash, and a narrow slot.
+const SORTED_BYTES_A_RECORD: u64 = 14;
+const WINDOW_BYTES: u64 = 128 << 10;
+const WRITE_BYTES: u64 = 256 << 10;
+
+/// Bytes that the writing of an index of so many records holds.
+pub(super) fn index_memory(records: u64) -> u64 {
+    WRITE_BYTES + records * INDEX_BYTES_A_RECORD
 }
+
+/// Bytes that a merge into sorted segments holds: a window a source, the write buffer, and what
+/// becomes the index of the segment that is being written.
+pub(super) fn sorted_memory(sources: usize, records: u64) -> u64 {
+    sources as u64 * WINDOW_BYTES + WRITE_BYTES + records * SORTED_BYTES_A_RECORD
+}
+
+/// The most records of a sorted segment, so that a merge of so many sources stays within its memory.
+pub(super) fn sorted_records_max(memory: u64, sources: usize) -> u64 {
+    let left = memory.saturating_sub(sorted_memory(sources, 0));
+    (left / SORTED_BYTES_A_RECORD).max(SORTED_RECORDS_MIN)
+}
+
+/// Segments are not made smaller than this, whatever the memory.
+const SORTED_RECORDS_MIN: u64 = 1 << 12;

@@ -37,8 +37,10 @@ use super::tables::{Cover, Level0};
 
 /// Without a write for so long, what is left is merged.
 const IDLE_AFTER: Duration = Duration::from_millis(250);
-/// A job that failed is tried again after this.
+/// A job that failed is tried again after this, and after twice as long each time that it fails
+/// again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(64);
 /// How long a waiter sleeps before it looks again: a guard against a lost wake-up, not a rhythm.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// What merging is taken to do in a second before it was measured, in bytes.
@@ -66,12 +68,16 @@ struct Control {
     forced: u64,
     /// How many of those, the first ones, have it.
     forced_done: u64,
+    /// How many had asked when the job that runs began.
+    awaited: u64,
     /// How many of those the sweep under way is for: who came later is not in its cut.
     forced_by_sweep: u64,
     /// Why the sweep under way began.
     reason: CompactionReason,
     failure: Option<Error>,
     failures: u64,
+    /// When the next failure is tried again.
+    retry_after: Duration,
     totals: BTreeMap<CompactionReason, CompactionStats>,
     /// Bytes of records that merging goes through in a second.
     bytes_per_second: u64,
@@ -85,10 +91,12 @@ impl Default for Compactor {
                 requested: false,
                 forced: 0,
                 forced_done: 0,
+                awaited: 0,
                 forced_by_sweep: 0,
                 reason: CompactionReason::Level0,
                 failure: None,
                 failures: 0,
+                retry_after: RETRY_AFTER,
                 totals: BTreeMap::new(),
                 bytes_per_second: SPEED_AT_FIRST,
             }),
@@ -166,8 +174,6 @@ impl Store {
         self.check_open()?;
         self.seal_log()?;
         let (wanted, failures) = {
-            // A job that has looked already may begin a sweep that leaves out what was sealed now.
-            let _running = self.hold_compaction();
             let mut control = self.compactor.control.lock();
             control.forced += 1;
             (control.forced, control.failures)
@@ -208,20 +214,29 @@ impl Store {
     }
 
     fn compact_in_background(self: &Arc<Self>) {
-        // Whoever begins to wait after that is not told what this job found.
+        // Whoever asks after that is not told what this job found, and what it begins is not for
+        // them: it may have looked before they sealed.
         let (outcome, awaited) = {
             let _running = self.compactor.running.lock();
             let awaited = {
                 let mut control = self.compactor.control.lock();
                 control.requested = false;
-                control.forced
+                control.awaited = control.forced;
+                control.awaited
             };
             (self.check_open().and_then(|()| self.compact_some()), awaited)
         };
         self.compactor.memory_bytes.store(0, Ordering::Relaxed);
         let mut control = self.compactor.control.lock();
+        if outcome.is_ok() {
+            control.retry_after = RETRY_AFTER;
+        }
         let goes_on = match outcome {
-            Ok(Progress::More) => true,
+            // What nobody asked for is left to be asked for.
+            Ok(Progress::More) => {
+                self.options.compaction == Compaction::Automatic
+                    || control.forced > control.forced_done
+            }
             Ok(Progress::Rest) => {
                 control.forced_done = control.forced_done.max(awaited);
                 control.requested || control.forced > control.forced_done
@@ -231,7 +246,10 @@ impl Store {
                 control.failures += 1;
                 control.failure = Some(e);
                 control.forced_done = control.forced_done.max(awaited);
-                self.spawn_after(RETRY_AFTER, "compact again", Self::schedule_compaction);
+                self.spawn_after(control.retry_after, "compact again", Self::schedule_compaction);
+                control.retry_after = (2 * control.retry_after).min(RETRY_AFTER_MAX);
+                // What cannot be merged for now does not get less while writers wait.
+                self.throttle.set(None);
                 false
             }
         };
@@ -302,6 +320,7 @@ impl Store {
         Counts {
             runs: runs.collect(),
             runs_max: self.options.level0_runs,
+            index_records_max: self.options.compaction_bytes() / merging::INDEX_BYTES_A_RECORD,
             level0_bytes: accounting.level0_bytes,
             unsealed_bytes: self.unsealed_bytes(),
             live_bytes: accounting.live_bytes(),
@@ -456,7 +475,7 @@ impl Control {
     /// A sweep began.
     fn began(&mut self, reason: CompactionReason) {
         self.reason = reason;
-        self.forced_by_sweep = self.forced;
+        self.forced_by_sweep = self.awaited;
         self.count(reason);
     }
 
@@ -475,9 +494,11 @@ fn share(bytes: u64, part: u64, whole: u64) -> u64 {
 fn mergeable_runs(tables: &Tables, state: &ManifestState) -> Vec<(Level0, RunCounts)> {
     let runs = tables.level0.iter().filter(|run| run.cover == Cover::All);
     runs.map(|run| {
-        let mut counts = RunCounts { bytes: 0, members: 0, mergeable: Mergeable::Yes };
+        let mergeable = Mergeable::Yes;
+        let mut counts = RunCounts { bytes: 0, records: 0, members: 0, mergeable };
         for segment in run.run.segments() {
             counts.bytes += segment.meta().content_bytes;
+            counts.records += segment.meta().records;
             for member in segment.members() {
                 counts.members += 1;
                 if state.damaged.contains(&member.meta().id) {

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 
 use super::super::Store;
 use super::super::tables::{Cover, Level0, Tables};
-use super::merging::{Rules, gone, memory_of};
+use super::merging::{Rules, kept, sorted_memory, sorted_records_max};
 use super::{Sample, Work, share};
 use crate::compactor::{
-    CompactionReason, Fate, Input, Merge, Older, Output, Outputs, Plan, Sizes, accounting, plan,
-    territory,
+    CompactionReason, Fate, Input, Merge, Older, Output, Outputs, Plan, SegmentSize, Sizes,
+    accounting, plan, territory,
 };
 use crate::error::Result;
 use crate::format::{
@@ -146,7 +146,7 @@ impl Store {
         sizes: Sizes,
     ) -> Result<Work> {
         let horizon = self.advance_horizon();
-        let gone = gone(self.manifest.lock().state(), step.sweep.horizon);
+        let collections = kept(self.manifest.lock().state(), step.sweep.horizon);
         let level0_sources = step.level0.len();
         let capacity = room_for(&step.level0) + room_for(&[Input::Chain(inputs.to_vec())]);
         let level1_bytes: u64 = inputs.iter().map(|e| e.segment().meta().content_bytes).sum();
@@ -154,17 +154,19 @@ impl Store {
         if !inputs.is_empty() {
             sources.push(Input::Chain(inputs.to_vec()));
         }
-        self.note_memory(memory_of(sources.len(), records_of(inputs) + sizes.target / 64));
+        let records_max = sorted_records_max(self.options.compaction_bytes(), sources.len());
+        self.note_memory(sorted_memory(sources.len(), records_max.min(sizes.target / 32)));
         let mut merge = Merge::new(sources, step.from.clone(), self.compaction_access())?;
         let rules = Rules {
             until: step.until.as_ref(),
             horizon,
             level0_sources,
-            gone: &gone,
+            collections: &collections,
             bytes_max: STEP_SEGMENTS * sizes.target,
         };
-        let target_bytes = even(level1_bytes + step.share, sizes.target);
-        let mut outputs = Outputs::new(|| self.sorted_writer(capacity), target_bytes);
+        let bytes = even(level1_bytes + step.share, sizes.target);
+        let size = SegmentSize { bytes, records_max };
+        let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
         let older = match step.target {
             // Level 0 up to the cut and level 1 are all there is below.
             Target::Level1 => Older::Impossible,
@@ -302,8 +304,9 @@ impl Store {
                 }
             }
         }
-        let gone = gone(state, sweep.horizon);
-        edits.extend(gone.into_iter().map(|collection| Edit::Forgotten { collection }));
+        let all = state.collections.keys().copied();
+        let gone = all.filter(|&id| accounting::is_gone(state, id, sweep.horizon));
+        edits.extend(gone.map(|collection| Edit::Forgotten { collection }));
         (edits, superfluous)
     }
 
@@ -347,10 +350,6 @@ fn even(expected: u64, target: u64) -> u64 {
     // A little more, so that an estimate that is short does not leave a last piece of nothing.
     let piece = expected / pieces.max(1);
     (piece + piece / 16).clamp(target / 2, target + target / 2)
-}
-
-fn records_of(entries: &[ChainEntry]) -> u64 {
-    entries.iter().map(|entry| entry.segment().meta().records).sum()
 }
 
 /// The most that the records of these runs, and an index of them, take in a sorted segment.
