@@ -45,11 +45,11 @@ pub(crate) struct RunCounts {
     pub(crate) mergeable: Mergeable,
 }
 
-/// Whether a run can be merged with its neighbours.
+/// Whether a merge of indexes can name every record of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mergeable {
     Yes,
-    /// A record's id is damaged, so that only a sweep finds its older versions.
+    /// A record's id is damaged.
     No,
 }
 
@@ -193,22 +193,18 @@ fn merge(counts: &Counts) -> Option<Decision> {
     // Indexes keep the records where they are, so each read and the sweep go to all those places:
     // that is cheap only in memory.
     let is_in_memory = counts.memory_bytes.is_none_or(|memory| counts.level0_bytes <= memory / 4);
-    let are_mergeable = |range: &Range<usize>| {
-        runs[range.clone()].iter().all(|run| run.mergeable == Mergeable::Yes)
-    };
     if is_in_memory {
         let is_allowed = |range: &Range<usize>| {
-            let members = runs[range.clone()].iter().map(|run| run.members);
-            let records = runs[range.clone()].iter().map(|run| run.records);
-            are_mergeable(range)
-                && members.sum::<usize>() <= MERGE_MEMBERS_MAX
-                && records.sum::<u64>() <= counts.index_records_max
+            let runs = &runs[range.clone()];
+            runs.iter().all(|run| run.mergeable == Mergeable::Yes)
+                && runs.iter().map(|run| run.members).sum::<usize>() <= MERGE_MEMBERS_MAX
+                && runs.iter().map(|run| run.records).sum::<u64>() <= counts.index_records_max
         };
         if let Some(range) = window(runs, is_allowed) {
             return Some(Decision::MergeIndexes(range));
         }
     }
-    window(runs, are_mergeable).map(Decision::MergeDocuments)
+    window(runs, |_| true).map(Decision::MergeDocuments)
 }
 
 /// Adjacent runs to merge: the newest two, and on as long as the next is not larger than all before
@@ -338,15 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn what_indexes_cannot_name_is_merged_by_its_documents_and_damage_waits_for_a_sweep() {
+    fn what_indexes_cannot_name_is_merged_by_its_documents() {
         let damaged = RunCounts { mergeable: Mergeable::No, ..run(1) };
         let counts = |runs| Counts { runs, ..rest() };
         let runs = vec![run(1), run(1), run(1), damaged, run(1)];
         assert_eq!(decide(&counts(runs)), Decision::MergeIndexes(0..3));
         let runs = vec![damaged; 5];
-        assert_eq!(decide(&counts(runs.clone())), Decision::Rest);
-        let sweeping = Counts { is_sweeping: true, ..counts(runs) };
-        assert_eq!(decide(&sweeping), Decision::Step);
+        assert_eq!(decide(&counts(runs)), Decision::MergeDocuments(0..5));
         let short = Counts { index_records_max: 3, ..counts(vec![run(1); 5]) };
         assert_eq!(decide(&short), Decision::MergeIndexes(0..3), "memory for three");
         let none = Counts { index_records_max: 1, ..counts(vec![run(1); 5]) };

@@ -4,7 +4,7 @@
 //! and some 20 bytes are written for it. Of documents beyond: the files are read through first, in
 //! order, so that the merge finds them in the page cache.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::super::Store;
@@ -96,7 +96,10 @@ impl Store {
         )?;
         let lost = merge.into_lost();
         if !lost.is_empty() {
-            return self.leave_damaged(tables, lost, merged.read_bytes);
+            // An index cannot name them: from now on these runs are merged by their documents.
+            let edits: Vec<_> = lost.into_iter().map(|segment| Edit::Damaged { segment }).collect();
+            self.publish_compaction(tables, &edits, &[], &[])?;
+            return Ok(Work { read_bytes: merged.read_bytes, written_bytes: 0 });
         }
         let mut edits = vec![Edit::Horizon(horizon)];
         // The indexes of merged runs go, their records do not. Of an index without entries the
@@ -159,11 +162,8 @@ impl Store {
                 Ok(outputs.bytes())
             },
         )?;
-        let lost = merge.into_lost();
-        if !lost.is_empty() {
-            return self.leave_damaged(tables, lost, merged.read_bytes);
-        }
         let outputs = outputs.finish()?;
+        let lost = merge.into_lost();
         let mut edits = vec![Edit::Horizon(horizon)];
         let mut shadowed = Some(self.estimate_shadowed(tables, parts.age, &sample));
         for output in &outputs {
@@ -174,8 +174,18 @@ impl Store {
             // The run's, all with its first piece.
             edits.extend(shadowed.take().map(|bytes| Edit::Shadowed { segment, bytes }));
         }
-        let superfluous = parts.files();
-        edits.extend(superfluous.iter().map(|&segment| Edit::Removed { segment }));
+        let mut superfluous = Vec::new();
+        {
+            let manifest = self.manifest.lock();
+            for segment in parts.files() {
+                if lost.contains(&segment) || manifest.state().damaged.contains(&segment) {
+                    edits.push(Edit::Placed { segment, placement: Placement::Quarantined });
+                } else {
+                    edits.push(Edit::Removed { segment });
+                    superfluous.push(segment);
+                }
+            }
+        }
         let work = Work {
             read_bytes: merged.read_bytes,
             written_bytes: outputs.iter().map(|output| output.meta.file_bytes()).sum(),
@@ -184,20 +194,6 @@ impl Store {
         self.publish_compaction(tables, &edits, &made, &superfluous)?;
         self.began(crate::compactor::CompactionReason::Documents);
         Ok(work)
-    }
-
-    /// Gives a merge up that met records whose ids are not known: older runs may have older
-    /// versions, which only the place of their own run in the order keeps from passing for the
-    /// newest. From now on these files wait for a sweep, which merges all versions.
-    fn leave_damaged(
-        self: &Arc<Self>,
-        tables: &Tables,
-        lost: BTreeSet<SegmentId>,
-        read_bytes: u64,
-    ) -> Result<Work> {
-        let edits: Vec<_> = lost.into_iter().map(|segment| Edit::Damaged { segment }).collect();
-        self.publish_compaction(tables, &edits, &[], &[])?;
-        Ok(Work { read_bytes, written_bytes: 0 })
     }
 
     fn began(&self, reason: crate::compactor::CompactionReason) {

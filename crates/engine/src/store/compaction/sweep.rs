@@ -81,7 +81,6 @@ impl Store {
                 CompactionReason::Idle | CompactionReason::Forced => 0,
                 // What makes much dead may be small.
                 CompactionReason::Garbage => 0,
-                _ if self.has_lost(tables) => 0,
                 _ => CARRY_ONE_IN,
             },
         };
@@ -106,15 +105,6 @@ impl Store {
                 self.take_step(tables, step, &[], sizes)
             }
         }
-    }
-
-    /// Whether the sweep has a record whose id is not known.
-    fn has_lost(&self, tables: &Tables) -> bool {
-        let manifest = self.manifest.lock();
-        let damaged = &manifest.state().damaged;
-        let segments = swept(tables).flat_map(|run| run.run.segments());
-        !damaged.is_empty()
-            && segments.flat_map(|segment| files_of(&segment)).any(|file| damaged.contains(&file))
     }
 
     /// Bytes of a segment of level 1.
@@ -190,15 +180,8 @@ impl Store {
                 Ok(outputs.bytes())
             },
         )?;
-        let lost = merge.into_lost();
-        if step.target == Target::Carried && !lost.is_empty() {
-            // Level 1 may have an older version, which would pass for the newest: this must be
-            // merged with it.
-            let edits: Vec<_> = lost.into_iter().map(|segment| Edit::Damaged { segment }).collect();
-            self.publish_compaction(tables, &edits, &[], &[])?;
-            return Ok(Work { read_bytes: merged.read_bytes, written_bytes: 0 });
-        }
         let outputs = outputs.finish()?;
+        let lost = merge.into_lost();
         let next = merged.next.or(step.until.clone());
         let (mut edits, mut gone) =
             self.step_edits(tables, &step, &outputs, inputs, &lost, next.as_ref());
