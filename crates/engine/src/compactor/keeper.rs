@@ -59,10 +59,12 @@ impl Keeper {
             self.id.clear();
             self.id.extend_from_slice(id);
         }
-        self.newer = Some(newer.map_or(sequence, |newer| newer.min(sequence)));
-        // The newest version comes first; what is not older than the one before follows a damaged
-        // version whose sequence is not known, and which is taken for the oldest that it can be.
-        if newer.is_some_and(|newer| newer <= self.horizon || newer <= sequence) {
+        debug_assert!(
+            newer.is_none_or(|newer| newer >= sequence),
+            "the newest version comes first"
+        );
+        self.newer = Some(sequence);
+        if newer.is_some_and(|newer| newer <= self.horizon) {
             return Fate::Dropped;
         }
         // What is older in the merge itself is dropped after this one.
@@ -136,20 +138,6 @@ mod tests {
         for (horizon, older, expected) in table {
             assert_eq!(judge(horizon, older, &versions), expected, "{horizon} {older:?}");
         }
-    }
-
-    #[test]
-    fn what_follows_a_damaged_version_and_is_not_older_goes() {
-        use Fate::{Dropped, Newest, Pinned};
-        let versions = [
-            ("a", 9, Kind::Put),
-            ("a", 3, Kind::Damaged),
-            ("a", 6, Kind::Put),
-            ("a", 3, Kind::Damaged),
-            ("a", 2, Kind::Put),
-        ];
-        let expected = [Newest, Pinned, Dropped, Dropped, Pinned];
-        assert_eq!(judge(1, Older::Possible, &versions), expected);
     }
 
     #[test]

@@ -5,19 +5,19 @@
 //! 1. Runs are given newest first, and a newer run has newer versions of an id only: among equal
 //!    keys the first run's records come first, whatever their sequences say.
 //! 2. A record that does not verify is an entry like any other where its id is known. Where it is
-//!    not, its segment is listed: it must stay, as what reads look into last, and an older version
-//!    must not pass for the newest. An error of the disk, or of an index, ends the merge.
+//!    not, its segment is listed: it must stay, as what reads look into last. An error of the disk,
+//!    or of an index, ends the merge.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::disk::Access;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{
-    CollectionId, Direction, FullKey, Key, Kind, Position, SegmentId, Sequence, Side, full_key_head,
+    CollectionId, Direction, FullKey, Kind, Position, SegmentId, Sequence, Side, full_key_head,
 };
 use crate::scan::{ChainEntry, Cursor};
-use crate::segment::{Record, Regime, SealedSegment, SegmentCursor};
+use crate::segment::{Record, SealedSegment, SegmentCursor};
 use crate::sync::Arc;
 
 /// A run to merge.
@@ -99,17 +99,7 @@ pub(crate) struct Merge {
     access: Access,
     /// The first key that is wanted; kept for parts that are opened later.
     from: Option<FullKey>,
-    lost: BTreeMap<SegmentId, Lost>,
-}
-
-/// A file with a record whose id is not known.
-#[derive(Debug)]
-struct Lost {
-    source: usize,
-    /// Its index leads from the id to the record.
-    segment: Arc<SealedSegment>,
-    /// The lowest sequence that the record can have.
-    sequence: Sequence,
+    lost: BTreeSet<SegmentId>,
 }
 
 impl Merge {
@@ -119,7 +109,7 @@ impl Merge {
             .into_iter()
             .map(|input| Source { input, next: 0, cursor: None, entry: None, head: 0 })
             .collect();
-        let mut merge = Self { sources, access, from, lost: BTreeMap::new() };
+        let mut merge = Self { sources, access, from, lost: BTreeSet::new() };
         for i in 0..merge.sources.len() {
             merge.advance(i)?;
         }
@@ -174,21 +164,7 @@ impl Merge {
 
     /// Segments with records whose ids are not known.
     pub(crate) fn into_lost(self) -> BTreeSet<SegmentId> {
-        self.lost.into_keys().collect()
-    }
-
-    /// The lowest sequence that a damaged version of the key can have, if there is one that is
-    /// newer than what this source has: its id is not known, but the key leads to it. All that are
-    /// before the key in the order were met by now.
-    pub(crate) fn lost_version(&self, source: usize, key: Key<'_>) -> Result<Option<Sequence>> {
-        for lost in self.lost.values().filter(|lost| lost.source <= source) {
-            match lost.segment.find_newest(key, Regime::Pread) {
-                Ok(_) => {}
-                Err(Error::Corrupt { .. }) => return Ok(Some(lost.sequence)),
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(None)
+        self.lost
     }
 
     /// Opens a cursor on the source's next part. False when there is none.
@@ -243,39 +219,27 @@ impl Merge {
     fn settle(&mut self, source: usize, mut outcome: Result<()>) -> Result<Option<Entry>> {
         let at = &mut self.sources[source];
         let Some(cursor) = &mut at.cursor else { return Ok(None) };
-        let (segment, part) = match &at.input {
+        let part = match &at.input {
             Input::Segment(segment) => (segment, None),
             Input::Chain(parts) => {
                 let part = &parts[at.next - 1];
-                (part.segment(), Some(part))
+                (part.segment(), Some(part.last()))
             }
         };
-        let (first, last) = (part.map(ChainEntry::first), part.map(ChainEntry::last));
-        let first = first.max(self.from.as_ref());
+        let (segment, last) = part;
         let entry = loop {
             let Err(error) = outcome else {
                 break cursor.current().cloned().map(Entry::Record);
             };
             let Some(damaged) = cursor.damaged() else { return Err(error) };
-            let member = segment.members()[damaged.place.member].meta();
-            match &damaged.key {
-                // A search takes it for what the next record is, and so may come to it from behind
-                // its key: it was merged before.
-                Some((collection, id))
-                    if first
-                        .is_some_and(|key| key.compare(*collection, id) == Ordering::Greater) => {}
-                Some((collection, id)) => {
-                    let key = FullKey::new(*collection, id);
-                    // Of an unknown age: as old as its segment allows, so that no snapshot that saw
-                    // it is given an older version instead.
-                    let sequence = damaged.sequence.unwrap_or(member.sequence_min);
-                    break Some(Entry::Damaged { key, sequence });
-                }
-                None => {
-                    let (segment, sequence) = (Arc::clone(segment), member.sequence_min);
-                    self.lost.insert(member.id, Lost { source, segment, sequence });
-                }
+            if let Some((collection, id)) = &damaged.key {
+                let key = FullKey::new(*collection, id);
+                // Of an unknown age: as new as its segment allows, so that it hides nothing that a
+                // snapshot sees.
+                let sequence = damaged.sequence.unwrap_or(segment.meta().sequence_max);
+                break Some(Entry::Damaged { key, sequence });
             }
+            self.lost.insert(segment.members()[damaged.place.member].meta().id);
             outcome = cursor.step(Direction::Forward);
         };
         // What a part has behind its last key is superseded.

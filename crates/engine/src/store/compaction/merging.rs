@@ -71,8 +71,6 @@ impl Store {
         let mut keeper = Keeper::new(rules.horizon);
         let mut merged = Merged::default();
         let mut is_new_id = true;
-        // A damaged version of the id, which does not say so itself, was handed on.
-        let mut is_marked = false;
         let (mut ids, mut written) = (0u64, 0);
         let mut since = self.clock.now();
         while let Some(source) = merge.least() {
@@ -89,7 +87,6 @@ impl Store {
                 }
                 ids += 1;
                 is_new_id = true;
-                is_marked = false;
                 if ids.is_multiple_of(LOOK_EVERY) {
                     self.check_open()?;
                     since = self.rest(since);
@@ -100,18 +97,6 @@ impl Store {
                 merged.level0_bytes += entry.content_len();
             }
             if rules.collections.contains(&collection) {
-                if !is_marked
-                    && let Some(sequence) = merge.lost_version(source, Key::new(collection, id))?
-                {
-                    is_marked = true;
-                    let (kind, key) = (Kind::Damaged, FullKey::new(collection, id));
-                    let fate = keeper.judge((collection, id), sequence, kind, Older::Possible);
-                    if fate != Fate::Dropped {
-                        let entry = &Entry::Damaged { key, sequence };
-                        written = put(merge, Kept { source, entry, is_new_id, fate })?;
-                        is_new_id = false;
-                    }
-                }
                 let (sequence, kind) = (entry.sequence(), entry.kind());
                 let older = match kind {
                     Kind::Delete => older(Key::new(collection, id))?,
