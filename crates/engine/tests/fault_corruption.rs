@@ -7,7 +7,7 @@ mod faults;
 use std::path::{Path, PathBuf};
 
 use engine::disk::{Disk, MemoryDisk};
-use engine::{Database, Durability, Error, Options, Reads};
+use engine::{Compaction, Database, Durability, Error, Options, Reads};
 use faults::*;
 
 /// Everything in the folder but the lock file.
@@ -152,6 +152,8 @@ fn open_reading(disk: &MemoryDisk, reads: Reads) -> Result<Database, Error> {
         .segment_bytes(64 << 10)
         .memory_budget(128 << 10)
         .reads(reads)
+        // Of a log segment's records, index and trailer.
+        .compaction(Compaction::Manual)
         .disk(shared(disk))
         .clock(clock)
         .executor(std::sync::Arc::new(executor));
@@ -256,7 +258,7 @@ fn a35_a_flipped_bit_in_an_index_is_the_right_answer_or_corrupt() {
 #[test]
 fn a7_a_truncated_or_missing_sealed_segment_is_named_by_every_read_that_needs_it() {
     let disk = MemoryDisk::new();
-    let db = DURABLE.open_memory(&disk).unwrap();
+    let db = DURABLE.manual().open_memory(&disk).unwrap();
     let collection = db.collection();
     for id in 1..=50 {
         put_large(&collection, id, 10 * id).unwrap();

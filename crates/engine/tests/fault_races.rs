@@ -224,7 +224,7 @@ fn a_seal_that_a_full_disk_stops_leaves_the_records_readable_without_a_map() {
 #[test]
 fn a_damaged_document_in_an_unsealed_segment_is_reported_and_stops_no_write() {
     let below = MemoryDisk::new();
-    let open = DURABLE.open_memory(&below).unwrap();
+    let open = DURABLE.manual().open_memory(&below).unwrap();
     let documents = open.collection();
     put(&documents, 1, 10).unwrap();
     let segment = log_segment(&below);

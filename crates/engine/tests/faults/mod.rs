@@ -11,6 +11,8 @@
 
 #[path = "../common/hook.rs"]
 pub mod hook;
+pub mod life;
+pub mod sorted;
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use engine::clock::ManualClock;
 use engine::disk::{Access, Disk, MemoryDisk, OpenMode};
 use engine::executor::Stepped;
-use engine::{Collection, Database, Durability, Error, Options, Recovery};
+use engine::{Collection, Compaction, Database, Durability, Error, Options, Reads, Recovery};
 use serde_json::json;
 
 pub const DIR: &str = "/db";
@@ -37,6 +39,10 @@ pub struct Setup {
     pub recovery: Recovery,
     pub memtable_bytes: u64,
     pub segment_bytes: u64,
+    pub compaction: Compaction,
+    pub level0_runs: usize,
+    pub history: u64,
+    pub reads: Reads,
 }
 
 pub const DURABLE: Setup = Setup {
@@ -44,6 +50,10 @@ pub const DURABLE: Setup = Setup {
     recovery: Recovery::Strict,
     memtable_bytes: 64 << 10,
     segment_bytes: 64 << 10,
+    compaction: Compaction::Automatic,
+    level0_runs: 6,
+    history: 0,
+    reads: Reads::Automatic,
 };
 
 pub const BUFFERED: Setup = Setup { durability: Durability::BUFFERED, ..DURABLE };
@@ -51,6 +61,17 @@ pub const BUFFERED: Setup = Setup { durability: Durability::BUFFERED, ..DURABLE 
 impl Setup {
     pub fn cut_at_damage(self) -> Self {
         Self { recovery: Recovery::CutAtDamage, ..self }
+    }
+
+    /// Without compaction, for tests of the log and of its sealed segments.
+    pub fn manual(self) -> Self {
+        Self { compaction: Compaction::Manual, ..self }
+    }
+
+    /// The smallest limits: a memtable of 64 records, segments of 16 KiB, of 8 KiB in level 1. All
+    /// of level 0 in as few runs as can be.
+    pub fn tiny(self) -> Self {
+        Self { memtable_bytes: 4 << 10, segment_bytes: 16 << 10, level0_runs: 2, ..self }
     }
 
     /// A fresh executor and clock with each call: a close shuts the executor down.
@@ -63,6 +84,10 @@ impl Setup {
             .memtable_bytes(self.memtable_bytes)
             .segment_bytes(self.segment_bytes)
             .memory_budget(2 * self.memtable_bytes)
+            .compaction(self.compaction)
+            .level0_runs(self.level0_runs)
+            .history(self.history)
+            .reads(self.reads)
             .disk(Arc::clone(disk))
             .clock(Arc::clone(&clock) as _)
             .executor(Arc::clone(&executor) as _);
