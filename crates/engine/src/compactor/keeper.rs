@@ -4,6 +4,9 @@
 //! the horizon H. So a version is seen by somebody, or may be, exactly if it is the newest, or if
 //! the next newer one is above H. A tombstone at or below H that nothing older can follow says what
 //! its absence says.
+//!
+//! A damaged version whose sequence is not known has the least that it may have had. What follows it
+//! and is not below that is dropped: whoever would see it cannot know whether it is the newest.
 
 use crate::format::{CollectionId, Kind, Sequence};
 
@@ -31,8 +34,8 @@ pub(crate) struct Keeper {
     horizon: Sequence,
     collection: CollectionId,
     id: Vec<u8>,
-    /// The sequence of the version before, of the same id.
-    newer: Option<Sequence>,
+    /// The sequence of the version before, of the same id, and what it is.
+    newer: Option<(Sequence, Kind)>,
 }
 
 impl Keeper {
@@ -59,11 +62,13 @@ impl Keeper {
             self.id.clear();
             self.id.extend_from_slice(id);
         }
-        debug_assert!(
-            newer.is_none_or(|newer| newer >= sequence),
-            "the newest version comes first"
-        );
-        self.newer = Some(sequence);
+        match newer {
+            Some((newer, Kind::Damaged)) if newer <= sequence => return Fate::Dropped,
+            Some((newer, _)) => debug_assert!(newer >= sequence, "the newest version comes first"),
+            None => {}
+        }
+        self.newer = Some((sequence, kind));
+        let newer = newer.map(|(newer, _)| newer);
         if newer.is_some_and(|newer| newer <= self.horizon) {
             return Fate::Dropped;
         }
@@ -137,6 +142,24 @@ mod tests {
         ];
         for (horizon, older, expected) in table {
             assert_eq!(judge(horizon, older, &versions), expected, "{horizon} {older:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_damaged_version_of_unknown_age_may_hide_is_dropped() {
+        use Fate::{Dropped, Newest, Pinned};
+        let versions = [
+            ("a", 9, Kind::Put),
+            ("a", 3, Kind::Damaged),
+            ("a", 3, Kind::Damaged),
+            ("a", 5, Kind::Put),
+            ("a", 2, Kind::Put),
+            ("b", 3, Kind::Damaged),
+            ("b", 4, Kind::Put),
+        ];
+        for (horizon, last) in [(1, Pinned), (3, Dropped)] {
+            let expected = [Newest, Pinned, Dropped, Dropped, last, Newest, Dropped];
+            assert_eq!(judge(horizon, Older::Possible, &versions), expected, "{horizon}");
         }
     }
 

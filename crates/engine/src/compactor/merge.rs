@@ -32,7 +32,7 @@ pub(crate) enum Input {
 #[derive(Debug)]
 pub(crate) enum Entry {
     Record(Record),
-    /// It does not verify; this is its key.
+    /// It does not verify; this is its key, and the least sequence that it may have.
     Damaged {
         key: FullKey,
         sequence: Sequence,
@@ -234,10 +234,7 @@ impl Merge {
             let Some(damaged) = cursor.damaged() else { return Err(error) };
             if let Some((collection, id)) = &damaged.key {
                 let key = FullKey::new(*collection, id);
-                // Of an unknown age: as new as its segment allows, so that it hides nothing that a
-                // snapshot sees.
-                let sequence = damaged.sequence.unwrap_or(segment.meta().sequence_max);
-                break Some(Entry::Damaged { key, sequence });
+                break Some(Entry::Damaged { key, sequence: damaged.sequence });
             }
             self.lost.insert(segment.members()[damaged.place.member].meta().id);
             outcome = cursor.step(Direction::Forward);

@@ -6,7 +6,9 @@
 //! 1. An id is given only if the index bears it out: it hashes to the fingerprint slot of this very
 //!    place, so that a lookup by the id leads here; or no slot names the place, which makes the
 //!    record an older version, and the entry before it is a version of the same id.
-//! 2. A sequence is given only if a check of its own covers it.
+//! 2. A sequence is that of the record if a check of its own covers it. Else it is the least that
+//!    the record may have: whoever may see the record sees the marker, and whoever sees a newer
+//!    version sees that.
 
 use super::data::RecordPlace;
 use super::file::{Regime, SegmentFile};
@@ -26,8 +28,8 @@ pub(crate) struct DamagedEntry {
     pub(crate) place: RecordPlace,
     /// The record's collection and id, if they are known in spite of the damage.
     pub(crate) key: Option<(CollectionId, Vec<u8>)>,
-    /// The record's sequence, if it is.
-    pub(crate) sequence: Option<Sequence>,
+    /// The record's sequence, or the least that it may have.
+    pub(crate) sequence: Sequence,
 }
 
 /// What a header and an id say that may be damaged.
@@ -54,7 +56,31 @@ pub(super) fn examine(segment: &SealedSegment, entry: u64, place: u64) -> Result
         }
         None => None,
     };
+    let sequence = match (sequence, &key) {
+        (Some(sequence), _) => sequence,
+        (None, Some((collection, id))) => {
+            least_sequence(segment, entry, &Key::new(*collection, id))?
+        }
+        (None, None) => segment.meta().sequence_min,
+    };
     Ok(DamagedEntry { place: records.locate(place), key, sequence })
+}
+
+/// Above the next older version, if that can be read; else the least of the segment.
+fn least_sequence(segment: &SealedSegment, entry: u64, key: &Key<'_>) -> Result<Sequence> {
+    let meta = segment.meta();
+    let older = entry + 1;
+    if older == meta.records {
+        return Ok(meta.sequence_min);
+    }
+    let sorted = segment.sorted(REGIME)?;
+    let read = sorted
+        .place(older, &mut BlockBuffer::default())
+        .and_then(|place| sorted.records.read(place, REGIME));
+    Ok(match known(read)? {
+        Some(older) if older.is_of(key) => older.sequence().next(),
+        _ => meta.sequence_min,
+    })
 }
 
 /// Further damage says nothing; other failures end the examination.
