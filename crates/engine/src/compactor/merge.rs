@@ -162,7 +162,12 @@ impl Merge {
         Ok(())
     }
 
-    /// Segments with records whose ids are not known.
+    /// Segments in which the merge has met records whose ids are not known.
+    pub(crate) fn lost(&self) -> &BTreeSet<SegmentId> {
+        &self.lost
+    }
+
+    /// All segments with records whose ids are not known.
     pub(crate) fn into_lost(self) -> BTreeSet<SegmentId> {
         self.lost
     }

@@ -97,6 +97,11 @@ impl SealedSegment {
         }
     }
 
+    /// The segment's own file.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.data.path()
+    }
+
     /// Memory that the segment holds, maps and members not counted, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Self>()

@@ -31,6 +31,8 @@ pub(crate) struct Tables {
     pub(crate) level0: Vec<Level0>,
     pub(crate) level1: Arc<Chain>,
     pub(crate) quarantined: Vec<Arc<Quarantine>>,
+    /// Segments with damaged ids that the sweep under way has passed in part.
+    passed: Vec<Arc<Quarantine>>,
     pub(crate) sweep: Option<SweepState>,
     /// The newest sequence in any of them, ever.
     pub(crate) sealed_up_to: Sequence,
@@ -146,9 +148,16 @@ impl Tables {
                     level1.push(ChainEntry::new(first, *lower, last, Bound::Own, segment));
                 }
                 Some(Placement::Quarantined) => {
-                    let known = before.quarantined.iter().find(|known| known.id() == id).cloned();
-                    let quarantine = known.unwrap_or_else(|| Quarantine::new(segment));
-                    tables.quarantined.push(quarantine);
+                    tables.quarantined.push(before.quarantine(segment));
+                }
+            }
+        }
+        if state.sweep.is_some() {
+            for &id in &state.damaged {
+                let placement = state.placements.get(&id);
+                if tables.data.contains_key(&id) && placement != Some(&Placement::Quarantined) {
+                    let segment = tables.segment(id, placement, before);
+                    tables.passed.push(before.quarantine(segment));
                 }
             }
         }
@@ -187,6 +196,16 @@ impl Tables {
         });
         self.segments.insert(id, Arc::clone(&segment));
         segment
+    }
+
+    /// A segment as it is in quarantine; what is known of it is kept.
+    fn quarantine(&self, segment: Arc<SealedSegment>) -> Arc<Quarantine> {
+        let known = self.quarantines().find(|known| known.id() == segment.meta().id).cloned();
+        known.unwrap_or_else(|| Quarantine::new(segment))
+    }
+
+    fn quarantines(&self) -> impl Iterator<Item = &Arc<Quarantine>> {
+        self.quarantined.iter().chain(&self.passed)
     }
 
     /// The sealed file of an id.
@@ -228,6 +247,14 @@ impl Tables {
 
     /// The newest version of a key that a reader at `at` sees; a tombstone is one.
     pub(crate) fn get(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
+        let found = self.find(key, at, regime)?;
+        for quarantine in self.quarantines() {
+            quarantine.check(key, at, found.as_ref().map(Record::sequence), regime)?;
+        }
+        Ok(found)
+    }
+
+    fn find(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
         let is_swept = self.sweep.is_some() && self.is_swept(key.collection, key.id);
         for run in &self.level0 {
             if is_swept && run.cover == Cover::FromCursor {
@@ -237,13 +264,7 @@ impl Tables {
                 return Ok(Some(record));
             }
         }
-        if let Some(record) = self.level1.get(key, at, regime)? {
-            return Ok(Some(record));
-        }
-        for quarantine in &self.quarantined {
-            quarantine.check(key, regime)?;
-        }
-        Ok(None)
+        self.level1.get(key, at, regime)
     }
 
     /// The ids' and documents' bytes that a newer record of the key supersedes in runs older than
@@ -283,7 +304,7 @@ impl Tables {
         if !self.level1.is_empty() {
             cursors.push(Box::new(self.level1.cursor(regime)));
         }
-        for quarantine in &self.quarantined {
+        for quarantine in self.quarantines() {
             cursors.push(Box::new(quarantine.cursor()));
         }
     }
@@ -298,7 +319,7 @@ impl Tables {
             Level0Run::Chain(chain) => first(chain),
         });
         let level1 = (!self.level1.is_empty()).then(|| first(&self.level1));
-        level0.chain(level1).chain(self.quarantined.iter().map(|quarantine| quarantine.id()))
+        level0.chain(level1).chain(self.quarantines().map(|quarantine| quarantine.id()))
     }
 }
 

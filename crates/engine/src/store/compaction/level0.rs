@@ -11,6 +11,7 @@ use super::super::Store;
 use super::super::tables::{Level0, Tables};
 use super::Work;
 use super::merging::{Kept, Rules, index_memory, kept, sorted_memory, sorted_records_max};
+use super::suspects::Suspects;
 use super::sweep::{files_of, room_for};
 use crate::compactor::{Fate, Merge, Older, Outputs, RunCounts, SegmentSize};
 use crate::error::{Error, Result};
@@ -43,6 +44,11 @@ impl Sample {
 }
 
 impl Store {
+    /// Ids that damaged records may have.
+    pub(super) fn suspects<'a>(&self, tables: &'a Tables) -> Suspects<'a> {
+        Suspects::new(tables, &self.manifest.lock().state().damaged, self.governor.regime())
+    }
+
     /// What all ids of a sample's run supersede in older runs and level 1, in bytes, as estimated.
     /// An id that cannot be read there counts as nothing.
     pub(in super::super) fn estimate_shadowed(
@@ -76,10 +82,14 @@ impl Store {
         let mut writer = self.index_writer(&metas, parts.records)?;
         let mut sample = Sample::of(parts.records);
         let rules = parts.rules(horizon, &collections, u64::MAX);
+        let suspects = self.suspects(tables);
         let merged = self.merge(
             &mut merge,
             &rules,
-            |key| self.older(tables, &parts, key),
+            |merge, key| match self.older(tables, &parts, key)? {
+                Older::Impossible if suspects.have(key, merge.lost())? => Ok(Older::Possible),
+                older => Ok(older),
+            },
             |merge, Kept { source, entry, fate, .. }| {
                 let key = Key::new(entry.collection(), entry.id());
                 let (file, offset) = merge.place(source)?;
@@ -150,10 +160,14 @@ impl Store {
         let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
         let mut sample = Sample::of(parts.records);
         let rules = parts.rules(horizon, &collections, u64::MAX);
+        let suspects = self.suspects(tables);
         let merged = self.merge(
             &mut merge,
             &rules,
-            |key| self.older(tables, &parts, key),
+            |merge, key| match self.older(tables, &parts, key)? {
+                Older::Impossible if suspects.have(key, merge.lost())? => Ok(Older::Possible),
+                older => Ok(older),
+            },
             |_, Kept { entry, fate, is_new_id, .. }| {
                 if fate == Fate::Newest {
                     sample.pass(entry.collection(), entry.id());

@@ -65,7 +65,7 @@ impl Store {
         &self,
         merge: &mut Merge,
         rules: &Rules<'_>,
-        mut older: impl FnMut(Key<'_>) -> Result<Older>,
+        mut older: impl FnMut(&Merge, Key<'_>) -> Result<Older>,
         mut put: impl FnMut(&Merge, Kept<'_>) -> Result<u64>,
     ) -> Result<Merged> {
         let mut keeper = Keeper::new(rules.horizon);
@@ -99,7 +99,7 @@ impl Store {
             if rules.collections.contains(&collection) {
                 let (sequence, kind) = (entry.sequence(), entry.kind());
                 let older = match kind {
-                    Kind::Delete => older(Key::new(collection, id))?,
+                    Kind::Delete => older(merge, Key::new(collection, id))?,
                     _ => Older::Possible,
                 };
                 let fate = keeper.judge((collection, id), sequence, kind, older);

@@ -13,6 +13,7 @@
 
 mod level0;
 mod merging;
+mod suspects;
 mod sweep;
 
 pub(super) use level0::Sample;

@@ -17,7 +17,7 @@ use crate::compactor::{
 };
 use crate::error::Result;
 use crate::format::{
-    Age, Bound, Edit, FullKey, KeyRange, Placement, SegmentId, Sequence, Side, SweepState,
+    Age, Bound, Edit, FullKey, Key, KeyRange, Placement, SegmentId, Sequence, Side, SweepState,
 };
 use crate::scan::ChainEntry;
 use crate::segment::{SealedSegment, index_bytes_max};
@@ -157,23 +157,30 @@ impl Store {
         let bytes = even(level1_bytes + step.share, sizes.target);
         let size = SegmentSize { bytes, records_max };
         let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
-        let older = match step.target {
-            // Level 0 up to the cut and level 1 are all there is below.
-            Target::Level1 => Older::Impossible,
-            Target::Carried => Older::Possible,
-        };
+        let suspects = self.suspects(tables);
         let mut sample = Sample::of(step.share / SAMPLE_CONTENT);
         let merged = self.merge(
             &mut merge,
             &rules,
-            |_| Ok(older),
-            |_, kept| {
+            |merge, key| match step.target {
+                // Level 0 up to the cut and level 1 are all there is below.
+                Target::Level1 if !suspects.have(key, merge.lost())? => Ok(Older::Impossible),
+                _ => Ok(Older::Possible),
+            },
+            |merge, kept| {
                 if step.target == Target::Carried && kept.fate == Fate::Newest {
                     sample.pass(kept.entry.collection(), kept.entry.id());
                 }
+                let (collection, id) = kept.entry.key();
+                let key = Key::new(collection, id);
                 let sequence = match step.target {
                     // Every reader sees what is at or below the horizon.
-                    Target::Level1 if kept.entry.sequence() <= horizon => Sequence(0),
+                    Target::Level1
+                        if kept.entry.sequence() <= horizon
+                            && !suspects.have(key, merge.lost())? =>
+                    {
+                        Sequence(0)
+                    }
                     _ => kept.entry.sequence(),
                 };
                 outputs.push(kept.entry, sequence, kept.is_new_id)?;
