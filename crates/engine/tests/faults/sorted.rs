@@ -109,8 +109,11 @@ pub fn find(disk: &dyn Disk, id: u8) -> (PathBuf, Place) {
 /// As [`find`], in one file.
 pub fn find_in(disk: &dyn Disk, path: &Path, id: u8) -> Option<Place> {
     let bytes = read(disk, path);
-    places(&bytes).into_iter().rev().find(|place| {
-        let key = &bytes[place.id..place.id_end()];
-        key.len() == INTEGER_BYTES && key[INTEGER_BYTES - 1] == id && key[2..8] == [0; 6]
-    })
+    places(&bytes).into_iter().rev().find(|place| is_of(&bytes, place, id))
+}
+
+/// Whether a record is of an integer below 256.
+pub fn is_of(bytes: &[u8], place: &Place, id: u8) -> bool {
+    let key = &bytes[place.id..place.id_end()];
+    key.len() == INTEGER_BYTES && key[2..8] == [0; 6] && key[8] == id
 }
