@@ -75,11 +75,13 @@ struct Interrupt {
     state: Mutex<Pending>,
 }
 
+type Act = Box<dyn FnOnce(&Path) + Send>;
+
 #[derive(Default)]
 struct Pending {
     calls: usize,
     at: Option<usize>,
-    act: Option<Box<dyn FnOnce(&Path) + Send>>,
+    act: Option<Act>,
 }
 
 impl std::fmt::Debug for Pending {

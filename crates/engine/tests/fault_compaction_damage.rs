@@ -12,7 +12,7 @@ use engine::disk::{Disk, MemoryDisk};
 use engine::{CompactionReason, Error, Id, Reads};
 use faults::hook::{Hook, HookDisk};
 use faults::life::Life;
-use faults::sorted::{FileKind, Place, file_kind, files_of, find_in};
+use faults::sorted::{FileKind, Place, file_kind, find_in};
 use faults::*;
 
 /// The id whose record is damaged, in the middle of the others.
