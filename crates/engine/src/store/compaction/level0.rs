@@ -4,7 +4,7 @@
 //! and some 20 bytes are written for it. Of documents beyond: the files are read through first, in
 //! order, so that the merge finds them in the page cache.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::super::Store;
