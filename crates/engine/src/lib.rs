@@ -63,7 +63,7 @@ pub use document::merge_documents;
 pub use error::{Error, Result};
 pub use id::{Id, IdRange, prefix};
 pub use options::{Compaction, Durability, Options, Reads, Recovery, WriteDurability};
-pub use rows::{Ids, Scan};
+pub use rows::{Ids, Row, Scan};
 pub use snapshot::Snapshot;
 pub use stats::{CompactionStats, RecoveryReport, Stats};
 

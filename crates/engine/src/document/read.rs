@@ -66,6 +66,15 @@ impl Document {
         Self { source: Source::Record(record) }
     }
 
+    /// Becomes the document of another record that was verified. Allocates nothing.
+    #[inline]
+    pub(crate) fn show(&mut self, record: &Record) {
+        match &mut self.source {
+            Source::Record(own) => own.clone_from(record),
+            Source::Bytes(_) => self.source = Source::Record(record.clone()),
+        }
+    }
+
     /// A document of BSON bytes from elsewhere, checked as `put` checks them.
     ///
     /// # Errors

@@ -78,30 +78,36 @@ impl<R: Runs> Merge<R> {
         Self { runs, range, at, front: None, back: None, state }
     }
 
-    /// Makes something of the next record, which is not copied for it.
+    /// The next record. Costs no count of references: to keep the record, clone it.
     #[inline]
-    pub(crate) fn pull<T>(
-        &mut self,
-        direction: Direction,
-        make: impl FnOnce(&Record) -> Result<T>,
-    ) -> Option<Result<T>> {
+    pub(crate) fn advance(&mut self, direction: Direction) -> Option<Result<&Record>> {
         if self.state == State::Finished {
             return None;
         }
-        let found = self.find(direction);
-        if let Ok(Some(run)) = found {
-            let end = match direction {
-                Direction::Forward => &self.front,
-                Direction::Reverse => &self.back,
-            };
-            if let Some(record) = end.as_ref().and_then(|end| end.version(run)) {
-                return Some(make(record));
+        match self.find(direction) {
+            Ok(Some(run)) => {
+                let end = match direction {
+                    Direction::Forward => &self.front,
+                    Direction::Reverse => &self.back,
+                };
+                end.as_ref()?.version(run).map(Ok)
+            }
+            Ok(None) => {
+                self.finish();
+                None
+            }
+            Err(error) => {
+                self.finish();
+                Some(Err(error))
             }
         }
+    }
+
+    #[cold]
+    fn finish(&mut self) {
         self.state = State::Finished;
         self.front = None;
         self.back = None;
-        found.err().map(Err)
     }
 
     /// Finds the next document, and the run that holds it.
@@ -252,13 +258,13 @@ impl<R: Runs> Iterator for Merge<R> {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.pull(Direction::Forward, |record| Ok(record.clone()))
+        self.advance(Direction::Forward).map(|record| record.cloned())
     }
 }
 
 impl<R: Runs> DoubleEndedIterator for Merge<R> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.pull(Direction::Reverse, |record| Ok(record.clone()))
+        self.advance(Direction::Reverse).map(|record| record.cloned())
     }
 }
 

@@ -16,8 +16,7 @@ use crate::sync::Arc;
 
 /// A verified record: borrows its segment's map and pins it, or owns its bytes.
 ///
-/// A clone costs one atomic increment.
-#[derive(Clone)]
+/// A clone costs one atomic increment; `clone_from` a record of the same file none.
 pub(crate) struct Record {
     head: Head,
     offset: u64,
@@ -29,6 +28,23 @@ pub(crate) struct Record {
 enum Bytes {
     Mapped(Arc<Pin>),
     Owned(Arc<[u8]>),
+}
+
+impl Clone for Record {
+    fn clone(&self) -> Self {
+        Self { head: self.head, offset: self.offset, bytes: self.bytes.clone() }
+    }
+
+    #[inline]
+    fn clone_from(&mut self, source: &Self) {
+        match (&self.bytes, &source.bytes) {
+            (Bytes::Mapped(own), Bytes::Mapped(pin)) if Arc::ptr_eq(own, pin) => {
+                self.head = source.head;
+                self.offset = source.offset;
+            }
+            _ => *self = source.clone(),
+        }
+    }
 }
 
 impl Record {
@@ -49,6 +65,7 @@ impl Record {
 
     /// Makes this the record at `offset` of the same file, whose bytes were verified. `None` when
     /// the record has no pin that the other could use.
+    #[inline]
     pub(super) fn move_to(&mut self, head: Head, offset: u64) -> Option<()> {
         let Bytes::Mapped(_) = &self.bytes else { return None };
         self.head = head;
@@ -78,23 +95,28 @@ impl Record {
         Self::owned(head.expect("it was just written"), 0, bytes.into())
     }
 
+    #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.head.kind
     }
 
+    #[inline]
     pub(crate) fn collection(&self) -> CollectionId {
         self.head.collection
     }
 
+    #[inline]
     pub(crate) fn sequence(&self) -> Sequence {
         self.head.sequence
     }
 
     /// The encoded id.
+    #[inline]
     pub(crate) fn id(&self) -> &[u8] {
         self.bytes(self.head.id_start(), usize::from(self.head.id_len))
     }
 
+    #[inline]
     pub(crate) fn document(&self) -> &[u8] {
         self.bytes(self.head.document_start(), self.head.document_len as usize)
     }
@@ -110,12 +132,13 @@ impl Record {
     }
 
     /// What the record takes in its file without padding, in bytes.
+    #[inline]
     pub(super) fn used_len(&self) -> usize {
         self.head.used_len()
     }
 
-    #[cfg(test)]
     /// Where the record stands in its file, in bytes.
+    #[inline]
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -159,6 +182,7 @@ impl Record {
         }
     }
 
+    #[inline]
     fn bytes(&self, start: usize, len: usize) -> &[u8] {
         match &self.bytes {
             Bytes::Mapped(pin) => pin.bytes(self.offset + start as u64, len),

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use engine::{Batch, Collection, Database, Error, Options, Snapshot, Stats, WriteDurability};
+use engine::{
+    Batch, Collection, Database, Error, Id, Options, Row, Scan, Snapshot, Stats, WriteDurability,
+};
 use serde_json::json;
 
 use super::Calls;
@@ -138,6 +140,14 @@ fn handles(calls: &Calls) {
     assert!(call!(calls, Snapshot::get(&snapshot, &things, 1)).unwrap().is_some());
     assert_eq!(call!(calls, Snapshot::scan(&snapshot, &things, ..)).unwrap().count(), 2);
     assert_eq!(call!(calls, Snapshot::scan_ids(&snapshot, &things, ..)).unwrap().count(), 2);
+    let mut scan = things.scan(..).unwrap();
+    let row = call!(calls, Scan::next_row(&mut scan)).unwrap().unwrap();
+    assert_eq!(call!(calls, Row::id(&row)).unwrap(), Id::from(1));
+    let len = call!(calls, Row::document(&row)).len();
+    assert_eq!(call!(calls, Row::to_document(&row)).len(), len);
+    let row = call!(calls, Scan::next_row_back(&mut scan)).unwrap().unwrap();
+    assert_eq!(row.id().unwrap(), Id::from(2));
+    assert!(scan.next_row().is_none() && scan.next_row_back().is_none());
     refused!(snapshot.get(&others, 1), ForeignHandle, "a snapshot");
     refused!(snapshot.scan(&others, ..), ForeignHandle, "a snapshot");
     refused!(snapshot.scan_ids(&others, ..), ForeignHandle, "a snapshot");
