@@ -4,6 +4,7 @@ mod chain;
 mod chain_cursor;
 mod clipped;
 mod cursor;
+mod end;
 mod merge;
 mod range;
 mod run;

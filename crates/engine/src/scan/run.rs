@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::cursor::Cursor;
 use crate::error::Result;
-use crate::format::{CollectionId, Direction, Position, Sequence, Side};
+use crate::format::{CollectionId, Direction, Kind, Position, Sequence, Side};
 use crate::segment::Record;
 
 const HEAD_BYTES: usize = 16;
@@ -14,14 +14,20 @@ const STEPS_MAX: usize = 8;
 
 /// An id's first 16 bytes, zeros appended, as a big-endian integer: decides most comparisons
 /// without a call to the cursor.
-fn head(id: &[u8]) -> u128 {
-    match id.first_chunk::<HEAD_BYTES>() {
-        Some(bytes) => u128::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; HEAD_BYTES];
-            bytes[..id.len()].copy_from_slice(id);
-            u128::from_be_bytes(bytes)
-        }
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Head(u128);
+
+impl Head {
+    #[inline]
+    fn of(id: &[u8]) -> Self {
+        Self(match id.first_chunk::<HEAD_BYTES>() {
+            Some(bytes) => u128::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; HEAD_BYTES];
+                bytes[..id.len()].copy_from_slice(id);
+                u128::from_be_bytes(bytes)
+            }
+        })
     }
 }
 
@@ -29,8 +35,9 @@ pub(super) struct Run {
     cursor: Box<dyn Cursor>,
     collection: CollectionId,
     /// Of the record that the cursor stands on, if it is within the collection.
-    head: u128,
+    head: Head,
     sequence: Sequence,
+    kind: Kind,
     stand: Stand,
 }
 
@@ -48,8 +55,8 @@ enum Stand {
 impl Run {
     /// Not yet on an entry: seek first.
     pub(super) fn new(cursor: Box<dyn Cursor>, collection: CollectionId) -> Self {
-        let (head, sequence) = (0, Sequence(0));
-        Self { cursor, collection, head, sequence, stand: Stand::Beyond }
+        let (head, sequence, kind) = (Head(0), Sequence(0), Kind::Put);
+        Self { cursor, collection, head, sequence, kind, stand: Stand::Beyond }
     }
 
     /// See [`Cursor::approach`].
@@ -64,6 +71,7 @@ impl Run {
     }
 
     /// Moves on from a version of `id`.
+    #[inline]
     fn step(&mut self, id: &[u8], direction: Direction) -> Result<()> {
         self.cursor.step(direction)?;
         let met = self.head;
@@ -74,11 +82,13 @@ impl Run {
         Ok(())
     }
 
+    #[inline]
     fn look(&mut self) {
         match self.cursor.current() {
             Some(record) if record.collection() == self.collection => {
-                self.head = head(record.id());
+                self.head = Head::of(record.id());
                 self.sequence = record.sequence();
+                self.kind = record.kind();
                 self.stand = Stand::Ahead;
             }
             _ => self.stand = Stand::Beyond,
@@ -92,16 +102,36 @@ impl Run {
     }
 
     /// The id under the cursor is the one that the scan meets next.
+    #[inline]
     pub(super) fn meet(&mut self) {
         self.stand = Stand::Met;
     }
 
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.stand == Stand::Beyond
+    /// The head of the id under the cursor.
+    #[inline]
+    pub(super) fn head(&self) -> Option<Head> {
+        (self.stand != Stand::Beyond).then_some(self.head)
     }
 
+    /// Whether there is an id under the cursor, before all ids with the fence's head.
+    #[inline]
+    pub(super) fn is_before(&self, fence: Option<Head>, direction: Direction) -> bool {
+        self.stand != Stand::Beyond
+            && fence.is_none_or(|fence| match direction {
+                Direction::Forward => self.head < fence,
+                Direction::Reverse => self.head > fence,
+            })
+    }
+
+    #[inline]
     pub(super) fn current(&self) -> Option<&Record> {
         self.cursor.current().filter(|_| self.stand != Stand::Beyond)
+    }
+
+    /// The kind of the record under the cursor.
+    #[inline]
+    pub(super) fn kind(&self) -> Option<Kind> {
+        (self.stand != Stand::Beyond).then_some(self.kind)
     }
 
     /// Compares the ids under two cursors.
@@ -120,6 +150,7 @@ impl Run {
 
     /// Forward, the versions come newest first: stands on the newest version of `id` with a
     /// sequence of at most `at` and returns its sequence, or moves behind all of them.
+    #[inline]
     pub(super) fn first_visible(&mut self, id: &[u8], at: Sequence) -> Result<Option<Sequence>> {
         while self.stand == Stand::Met {
             if self.sequence <= at {
@@ -149,6 +180,7 @@ impl Run {
     }
 
     /// Moves past the versions of `id` that lie ahead.
+    #[inline]
     pub(super) fn leave(&mut self, id: &[u8], direction: Direction) -> Result<()> {
         for _ in 0..STEPS_MAX {
             if self.stand != Stand::Met {

@@ -1,6 +1,7 @@
 mod chain;
 mod chain_cursor;
 mod clipped;
+mod fence;
 mod segments;
 
 use std::cell::Cell;
