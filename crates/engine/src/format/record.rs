@@ -65,6 +65,7 @@ impl RecordFault {
 /// Binds bytes to a file, a place and a sequence: a finaliser over the three (the constants are
 /// splitmix64's and XXH64's).
 #[expect(clippy::cast_possible_truncation, reason = "a hash: the low half is as good as any")]
+#[inline]
 pub(crate) fn mix(incarnation: u64, offset: u64, sequence: u64) -> u32 {
     let mut h = incarnation
         ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -76,6 +77,7 @@ pub(crate) fn mix(incarnation: u64, offset: u64, sequence: u64) -> u32 {
 
 /// The checksum of what a record says, wherever it stands. `content` is the id followed by the
 /// document.
+#[inline]
 pub(crate) fn content_checksum(
     kind: Kind,
     collection: CollectionId,

@@ -4,7 +4,10 @@
 //!
 //! 1. The cursor keeps its segment open, and its records keep their bytes: neither needs a version.
 //! 2. It stands on an entry by number, so turning round goes back over the very same entries.
-//! 3. Only a sequential cursor goes on behind a damaged record, and only where the index told which
+//! 3. Records of a sorted segment stand back to back in the order of its index, so that forward the
+//!    next one is found behind the one before, whose verified length leads there. Places are then
+//!    taken from the index only where a walk begins or turns round.
+//! 4. Only a sequential cursor goes on behind a damaged record, and only where the index told which
 //!    record that is.
 
 use super::damage::{DamagedEntry, examine};
@@ -18,7 +21,7 @@ use super::sorted::{Damage, Target};
 use super::window::Window;
 use crate::disk::Access;
 use crate::error::{Error, Result};
-use crate::format::{Direction, Position};
+use crate::format::{Direction, FileKind, Position};
 use crate::scan::Cursor;
 use crate::sync::Arc;
 
@@ -29,7 +32,8 @@ const TAKEN: usize = 8;
 
 /// A place among a sealed segment's records.
 ///
-/// A step costs the next record, its checksum, and in one of some 300 a block.
+/// A step costs the next record, its checksum, and where records do not stand back to back, in one
+/// of some 300 a block.
 #[derive(Debug)]
 pub(crate) struct SegmentCursor {
     segment: Arc<SealedSegment>,
@@ -42,6 +46,16 @@ pub(crate) struct SegmentCursor {
     /// The entry that an announced seek will stand on; the inner `None` is no entry.
     approached: Option<Option<u64>>,
     sequential: Option<Box<Sequential>>,
+    layout: Layout,
+}
+
+/// Where the record of the next entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// Behind this one's, in the segment's own file.
+    BackToBack,
+    /// Where the index says.
+    Indexed,
 }
 
 /// What a sequential cursor has besides.
@@ -65,6 +79,10 @@ struct Taken {
 impl SegmentCursor {
     pub(super) fn new(segment: Arc<SealedSegment>, regime: Regime) -> Self {
         let direction = Direction::Forward;
+        let layout = match segment.meta().file_kind {
+            FileKind::Sorted => Layout::BackToBack,
+            FileKind::Log | FileKind::Index => Layout::Indexed,
+        };
         Self {
             segment,
             regime,
@@ -74,6 +92,7 @@ impl SegmentCursor {
             taken: Taken { direction, places: [0; TAKEN], len: 0, at: 0 },
             approached: None,
             sequential: None,
+            layout,
         }
     }
 
@@ -81,7 +100,12 @@ impl SegmentCursor {
     /// where the records stand in order. It goes on behind records that are damaged.
     pub(super) fn sequential(segment: Arc<SealedSegment>, access: Access) -> Self {
         let sequential = Sequential { window: Window::new(access), damaged: None };
-        Self { sequential: Some(Box::new(sequential)), ..Self::new(segment, Regime::Pread) }
+        Self {
+            sequential: Some(Box::new(sequential)),
+            // The index tells which record is damaged, and where the next one is.
+            layout: Layout::Indexed,
+            ..Self::new(segment, Regime::Pread)
+        }
     }
 
     /// After an error of a sequential cursor's seek or step: the entry that it stands on, if what
@@ -98,6 +122,9 @@ impl SegmentCursor {
     /// None but what the seek or step before would have met.
     pub(crate) fn place(&self) -> Result<RecordPlace> {
         debug_assert!(self.stands(), "the cursor stands on an entry");
+        if let (Layout::BackToBack, Some(record)) = (self.layout, &self.record) {
+            return Ok(RecordPlace { member: 0, offset: record.offset() });
+        }
         let sorted = self.segment.sorted(self.regime)?;
         Ok(sorted.records.locate(self.taken.places[self.taken.at]))
     }
@@ -217,6 +244,16 @@ impl Cursor for SegmentCursor {
             self.clear();
             return Ok(());
         };
+        if self.layout == Layout::BackToBack && direction == Direction::Forward {
+            self.entry = next;
+            // The places that were taken are of other entries now.
+            self.taken.len = 0;
+            return self
+                .segment
+                .sorted(self.regime)?
+                .records
+                .read_next(&mut self.record, self.regime);
+        }
         let taken = &mut self.taken;
         let ahead = taken.at + 1 + AHEAD;
         if taken.direction == direction && ahead < taken.len {

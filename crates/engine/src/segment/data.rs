@@ -17,7 +17,7 @@ use super::record::Record;
 use super::record_format::RecordFormat;
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::format::{FileKind, LOG_START, Member, SealedMeta};
+use crate::format::{FileKind, LOG_START, Member, RECORD_ALIGNMENT, SealedMeta};
 use crate::sync::{Arc, AtomicBool, OnceLock, Ordering, Weak};
 
 /// The file of a sealed segment.
@@ -245,6 +245,15 @@ impl<'a> Records<'a> {
             *record = None;
         }
         file.read_into(record, offset, end, regime)
+    }
+
+    /// Moves on to the record that stands right behind one of the own file.
+    #[inline]
+    pub(super) fn read_next(&self, record: &mut Option<Record>, regime: Regime) -> Result<()> {
+        let Some(present) = record else { return Ok(()) };
+        let len = present.used_len().next_multiple_of(RECORD_ALIGNMENT);
+        let next = present.offset() + len as u64;
+        self.file.read_into(record, next, self.log_end, regime)
     }
 
     /// Has the record at a place on its way from memory, where its file is open.

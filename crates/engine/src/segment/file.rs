@@ -195,6 +195,7 @@ impl SegmentFile {
 
     /// [`SegmentFile::read`] into the place of an earlier record of this file, if there is one,
     /// whose pin it takes over. After an error there is none.
+    #[inline]
     pub(crate) fn read_into(
         &self,
         record: &mut Option<Record>,
@@ -283,16 +284,30 @@ impl SegmentFile {
     }
 
     /// Verifies the record at `offset` of the map.
+    #[inline]
     fn check_mapped(&self, offset: u64, end: u64) -> Result<Head, RecordFault> {
         let room = self.room(offset, end.min(self.capacity))?;
-        let bytes = self.mapping.bytes(offset, header_room(room)).ok_or(RecordFault::Short)?;
-        let head = self.format.parse(bytes, self.incarnation, offset)?;
-        if head.used_len() as u64 > room {
-            return Err(RecordFault::Short);
+        match self.format {
+            // All of a sorted file's records are published: one slice has whatever there is.
+            RecordFormat::Sorted { .. } => {
+                let room = usize::try_from(room).map_err(|_| RecordFault::Short)?;
+                let bytes = self.mapping.bytes(offset, room).ok_or(RecordFault::Short)?;
+                let head = self.format.parse(bytes, self.incarnation, offset)?;
+                head.verify(bytes)?;
+                Ok(head)
+            }
+            RecordFormat::Log => {
+                let header = self.mapping.bytes(offset, header_room(room));
+                let header = header.ok_or(RecordFault::Short)?;
+                let head = self.format.parse(header, self.incarnation, offset)?;
+                if head.used_len() as u64 > room {
+                    return Err(RecordFault::Short);
+                }
+                let bytes = self.mapping.bytes(offset, head.used_len());
+                head.verify(bytes.ok_or(RecordFault::Short)?)?;
+                Ok(head)
+            }
         }
-        let bytes = self.mapping.bytes(offset, head.used_len()).ok_or(RecordFault::Short)?;
-        head.verify(bytes)?;
-        Ok(head)
     }
 
     /// Reads the header of the record at the beginning of `bytes`, which ends below `offset + room`

@@ -269,3 +269,26 @@ fn any_flipped_bit_of_a_small_index_segment_is_found() {
     let record = first.offset..first.offset + used_len(first, default_collection);
     check_flips(&fixture, &fixture.path_of(SORTED), &[record]);
 }
+
+#[test]
+fn turning_round_in_a_sorted_segment_goes_back_over_the_same_records() {
+    let fixture = sorted(Fixture::new(any_records(66, 1500)), SORTED);
+    let ordered = fixture.ordered();
+    for regime in REGIMES {
+        let mut rng = rng(67);
+        let mut cursor = fixture.open().cursor(regime);
+        cursor.seek(cursors::FIRST, Direction::Forward).unwrap();
+        let (mut at, mut left, mut forward) = (0, 0, true);
+        for _ in 0..20_000 {
+            assert!(ordered[at].is(cursor.current().unwrap()));
+            assert_eq!(cursor.place().unwrap().offset, ordered[at].offset);
+            if left == 0 {
+                (left, forward) = (rng.random_range(1..12), rng.random());
+            }
+            left -= 1;
+            forward = at == 0 || (forward && at + 1 < ordered.len());
+            cursor.step(if forward { Direction::Forward } else { Direction::Reverse }).unwrap();
+            if forward { at += 1 } else { at -= 1 }
+        }
+    }
+}
