@@ -232,6 +232,7 @@ impl Cursor for SegmentCursor {
         }
     }
 
+    #[inline]
     fn step(&mut self, direction: Direction) -> Result<()> {
         debug_assert!(self.stands(), "the cursor stands on an entry");
         let next = match direction {

@@ -42,7 +42,7 @@ impl RecordFormat {
     }
 
     /// Reads the header at the beginning of `bytes`, unverified.
-    #[inline]
+    #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "headers are at most 28 bytes long")]
     pub(super) fn parse(
         self,
