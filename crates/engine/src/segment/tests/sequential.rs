@@ -120,7 +120,8 @@ fn of_a_damaged_document_in_a_sorted_segment_the_key_is_known() {
         assert_eq!(entry.key, key_of(written));
         assert!(entry.sequence <= written.sequence, "the least that it may be");
         let entry = damaged(&fixture, number, &fixture.path(), header + 8);
-        assert_eq!((entry.key, entry.sequence), (None, None), "its id");
+        assert_eq!(entry.key, None, "its id");
+        assert!(entry.sequence <= written.sequence, "the least that it may be");
     }
 }
 
@@ -139,9 +140,10 @@ fn damage_in_a_member_is_told_with_its_place_there() {
         let path = fixture.path_of(fixture.members[place.member].id);
         let header = if written.sequence == Sequence(0) { 8 } else { 28 };
         let entry = damaged(&fixture, number, &path, header + 9 + 5);
-        let known = (place.member > 0).then_some(written.sequence);
         assert_eq!((entry.place, entry.key), (place, key_of(written)));
-        assert_eq!(entry.sequence, known, "only logs have a check of the header");
+        assert!(entry.sequence <= written.sequence, "the least that it may be");
+        let is_known = place.member > 0;
+        assert!(!is_known || entry.sequence == written.sequence, "logs have a check of the header");
     }
     assert!(members.iter().all(|count| *count > 0), "{members:?}");
 }
