@@ -56,7 +56,7 @@ impl Store {
             let meta = write_index(run, &survivors, self.governor.regime())?;
             self.counters.wrote(meta.file_bytes() - meta.index_offset);
             edits.push(Edit::Sealed(meta.clone()));
-            edits.push(self.shadowed(run, &survivors, meta.ids));
+            edits.push(self.shadowed(run, &survivors));
             Some(DataSegment::from_file(meta, Arc::clone(&run.file)))
         };
         self.manifest.lock().append(&edits)?;
@@ -70,8 +70,8 @@ impl Store {
     }
 
     /// What the run supersedes in older ones, as estimated.
-    fn shadowed(&self, run: &Run, survivors: &Survivors, ids: u64) -> Edit {
-        let mut sample = Sample::of(ids);
+    fn shadowed(&self, run: &Run, survivors: &Survivors) -> Edit {
+        let mut sample = Sample::default();
         let mut last = None;
         for (collection, entry) in &survivors.entries {
             let key = (*collection, run.file.id_at(entry.offset));

@@ -19,24 +19,36 @@ use crate::format::{Age, CollectionId, Edit, Key, Placement, SealedMeta, Segment
 use crate::segment::{DataSegment, IndexEntry, IndexWriter, SealedSegment};
 use crate::sync::Arc;
 
-/// Ids that are looked up in older runs to estimate what a run supersedes there.
-pub(in super::super) const SAMPLES: u64 = 256;
+/// The most ids that are looked up in older runs to estimate what a run supersedes there: all of
+/// them up to here, then at least half as many.
+const SAMPLES_MAX: usize = 512;
 
-/// Every n-th id of those that pass.
+/// Every n-th id of those that pass, with an n that grows with their number.
+#[derive(Debug)]
 pub(in super::super) struct Sample {
     one_in: u64,
     seen: u64,
     ids: Vec<(CollectionId, Vec<u8>)>,
 }
 
-impl Sample {
-    /// Of about so many ids.
-    pub(in super::super) fn of(ids: u64) -> Self {
-        Self { one_in: (ids / SAMPLES).max(1), seen: 0, ids: Vec::new() }
+impl Default for Sample {
+    fn default() -> Self {
+        Self { one_in: 1, seen: 0, ids: Vec::new() }
     }
+}
 
+impl Sample {
     pub(in super::super) fn pass(&mut self, collection: CollectionId, id: &[u8]) {
         if self.seen.is_multiple_of(self.one_in) {
+            if self.ids.len() == SAMPLES_MAX {
+                let mut number = 0;
+                self.ids.retain(|_| {
+                    number += 1;
+                    number % 2 == 1
+                });
+                self.one_in *= 2;
+            }
+            // The maximum is even, so that this one is a multiple of the new step as well.
             self.ids.push((collection, id.to_vec()));
         }
         self.seen += 1;
@@ -80,7 +92,7 @@ impl Store {
         let mut merge = parts.merge(self)?;
         self.note_memory(index_memory(parts.records));
         let mut writer = self.index_writer(&metas, parts.records)?;
-        let mut sample = Sample::of(parts.records);
+        let mut sample = Sample::default();
         let rules = parts.rules(horizon, &collections, u64::MAX);
         let suspects = self.suspects(tables);
         let merged = self.merge(
@@ -158,7 +170,7 @@ impl Store {
         let size = SegmentSize { bytes: self.options.segment_bytes, records_max };
         let capacity = parts.room;
         let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
-        let mut sample = Sample::of(parts.records);
+        let mut sample = Sample::default();
         let rules = parts.rules(horizon, &collections, u64::MAX);
         let suspects = self.suspects(tables);
         let merged = self.merge(
@@ -290,5 +302,32 @@ impl Parts {
     fn index_files(&self) -> Vec<SegmentId> {
         let records: Vec<SegmentId> = self.data.iter().map(|data| data.meta().id).collect();
         self.files().into_iter().filter(|id| !records.contains(id)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sample of so many ids, as their numbers.
+    fn sampled(ids: u32) -> (u64, Vec<u32>) {
+        let mut sample = Sample::default();
+        for id in 0..ids {
+            sample.pass(CollectionId(1), &id.to_be_bytes());
+        }
+        let number = |id: &[u8]| u32::from_be_bytes(id.try_into().unwrap());
+        (sample.one_in, sample.ids.iter().map(|(_, id)| number(id)).collect())
+    }
+
+    #[test]
+    fn a_sample_is_all_ids_up_to_its_size_and_then_every_second_fourth_eighth() {
+        let table = [(0, 1), (1, 1), (512, 1), (513, 2), (1024, 2), (1025, 4), (100_000, 256)];
+        for (ids, one_in) in table {
+            let (step, found) = sampled(ids);
+            assert_eq!(step, one_in, "{ids} ids");
+            let every: Vec<_> = (0..ids).step_by(usize::try_from(one_in).unwrap()).collect();
+            assert_eq!(found, every, "{ids} ids");
+            assert!(ids < 512 || (257..=512).contains(&found.len()), "{ids} ids");
+        }
     }
 }

@@ -31,9 +31,6 @@ const STEP_SEGMENTS: u64 = 2;
 /// See [`Sizes::carry_one_in`].
 const CARRY_ONE_IN: u64 = 10;
 
-/// What a record has at least, about: more samples than are wanted are no harm.
-const SAMPLE_CONTENT: u64 = 64;
-
 /// Where the records of a step go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
@@ -158,7 +155,7 @@ impl Store {
         let size = SegmentSize { bytes, records_max };
         let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
         let suspects = self.suspects(tables);
-        let mut sample = Sample::of(step.share / SAMPLE_CONTENT);
+        let mut sample = Sample::default();
         let merged = self.merge(
             &mut merge,
             &rules,
