@@ -12,7 +12,7 @@ use common::{DB, DURABILITIES, READS, Random, Seed, killed, tiny_on};
 use engine::clock::ManualClock;
 use engine::disk::{MemoryDisk, Operation};
 use engine::executor::Stepped;
-use engine::{Batch, Database, Durability, Reads, Stats};
+use engine::{Batch, CompactionReason, Database, Durability, Reads, Stats};
 use serde_json::json;
 
 struct Run {
@@ -20,7 +20,8 @@ struct Run {
     stats: Vec<Stats>,
 }
 
-/// Opens, writes through rolls, seals, time and snapshots, closes or is killed, three times over.
+/// Opens, writes through rolls, seals, time, snapshots and compaction, closes or is killed, three
+/// times over.
 fn run(seed: u64, durability: Durability, reads: Reads) -> Run {
     let mut random = Random::new(seed);
     let mut disk = MemoryDisk::new();
@@ -32,6 +33,7 @@ fn run(seed: u64, durability: Durability, reads: Reads) -> Run {
         let options = tiny_on(&disk)
             .durability(durability)
             .reads(reads)
+            .level0_runs(2)
             .seed(seed + round)
             .clock(clock)
             .executor(Arc::clone(&stepped) as _);
@@ -41,7 +43,7 @@ fn run(seed: u64, durability: Durability, reads: Reads) -> Run {
         for n in 0..400_i64 {
             let collection = random.pick(&collections);
             let id = i64::try_from(random.below(100)).unwrap();
-            let document = json!({ "n": n, "pad": "x".repeat(random.below(300)) });
+            let document = json!({ "n": n, "pad": "x".repeat(random.below(2000)) });
             match random.below(12) {
                 0 => collection.delete(id).unwrap(),
                 1 => drop(collection.update(id, &document)),
@@ -53,8 +55,12 @@ fn run(seed: u64, durability: Durability, reads: Reads) -> Run {
                     }
                     database.write(batch).unwrap();
                 }
+                4 if n % 40 == 0 => database.compact().unwrap(),
                 4 => drop(stepped.step()),
-                5 => drop(stepped.advance(Duration::from_millis(40))),
+                5 => {
+                    stepped.advance(Duration::from_millis(random.below(300) as u64));
+                    (0..random.below(4)).for_each(|_| drop(stepped.step()));
+                }
                 6 if n % 5 == 0 => snapshot = Some(database.snapshot().unwrap()),
                 7 if n % 5 == 0 => database.sync().unwrap(),
                 8 if n % 20 == 0 => database.wait_idle().unwrap(),
@@ -87,6 +93,15 @@ fn two_runs_with_one_seed_have_one_trace() {
             let seals: u64 = first.stats.iter().map(|stats| stats.seals).sum();
             assert!(seals > 10, "{seals} seals prove little");
             assert!(first.stats.iter().any(|stats| stats.recovery.records > 0));
+            for reason in [
+                CompactionReason::Level0,
+                CompactionReason::Idle,
+                CompactionReason::Forced,
+                CompactionReason::Indexes,
+            ] {
+                let known = first.stats.iter().flat_map(|stats| &stats.compactions);
+                assert!(known.into_iter().any(|did| did.reason == reason), "no {reason:?}");
+            }
             assert!(first.trace.iter().any(|call| matches!(call, Operation::Remove { .. })));
             // The test can fail: another seed has another trace.
             assert_ne!(run(seed.0 + 100, durability, reads).trace, first.trace);

@@ -6,8 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "model/compaction.rs"]
+mod compaction;
 #[path = "model/content.rs"]
 mod content;
+#[path = "model/history.rs"]
+mod history;
 #[path = "model/life.rs"]
 mod life;
 #[path = "model/reads.rs"]
@@ -25,7 +29,7 @@ use common::Seed;
 use totals::Totals;
 use world::World;
 
-const CASES: u64 = 1000;
+const CASES: u64 = 400;
 const OPERATIONS: usize = 100;
 
 fn case(seed: u64) -> Totals {

@@ -98,6 +98,11 @@ pub(crate) fn document(random: &mut Random) -> bson::Document {
     fields
 }
 
+/// A document of two to three kilobytes.
+pub(crate) fn page(random: &mut Random) -> bson::Document {
+    bson::doc! { "page": "p".repeat(2000 + random.below(1000)) }
+}
+
 /// Fields to replace or append.
 pub(crate) fn fields(random: &mut Random) -> bson::Document {
     let mut fields = bson::Document::new();

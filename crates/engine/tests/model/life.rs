@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use engine::clock::ManualClock;
 use engine::executor::{Stepped, Threads};
-use engine::{Database, Durability, Error, Options, Reads};
+use engine::{Compaction, Database, Durability, Error, Options, Reads};
 
 use crate::common::{DB, copy_folder, killed, power_lost, tiny};
 use crate::content::Rows;
-use crate::world::{Live, NAMES, Open, Place, World};
+use crate::world::{Dropped, Live, NAMES, Open, Place, World};
 
 impl World {
-    fn options(&mut self) -> (Options, Option<Arc<Stepped>>, Durability) {
+    fn options(&mut self) -> (Options, Option<Arc<Stepped>>, Durability, u64) {
         let random = &mut self.random;
         let durability = match random.below(3) {
             0 => Durability::Durable,
@@ -23,7 +23,13 @@ impl World {
             .durability(durability)
             .memtable_bytes(*random.pick(&[4 << 10, 4 << 10, 6000, 32 << 10]))
             .segment_bytes(*random.pick(&[16 << 10, 20_000, 64 << 10, 256 << 10]))
-            .reads(*random.pick(&[Reads::Automatic, Reads::Mapped, Reads::Pread]));
+            .reads(*random.pick(&[Reads::Automatic, Reads::Mapped, Reads::Pread]))
+            .level0_runs(*random.pick(&[2, 2, 3, 6]));
+        let history = *random.pick(&[0, 0, 0, 5, 50, 1000]);
+        options = options.history(history);
+        if random.percent(15) {
+            options = options.compaction(Compaction::Manual);
+        }
         let stepped = if random.percent(60) {
             let clock = Arc::new(ManualClock::default());
             let stepped = Arc::new(Stepped::new(Arc::clone(&clock)));
@@ -38,11 +44,11 @@ impl World {
         if let Place::Memory(disk) = &self.place {
             options = options.disk(Arc::new(disk.clone()));
         }
-        (options, stepped, durability)
+        (options, stepped, durability, history)
     }
 
     pub(crate) fn open(&mut self) {
-        let (options, stepped, durability) = self.options();
+        let (options, stepped, durability, history) = self.options();
         self.say(|| format!("open: {options:?}"));
         let database = match &self.place {
             Place::Memory(_) => Database::open(DB, options),
@@ -52,17 +58,19 @@ impl World {
         let report = database.stats().recovery;
         assert_eq!(report.damage, None);
         self.totals.records_recovered += report.records;
-        self.open = Some(Open { database, stepped, durability });
+        self.open = Some(Open { database, stepped, durability, history });
+        self.note_horizon();
     }
 
     /// Lets go of all that refers to the open database. It closes itself then, if it is still open.
     fn let_go(&mut self) -> Vec<(&'static str, u64, Rows)> {
-        let open = self.open.take().unwrap();
         self.snapshots.clear();
         self.dropped.clear();
+        self.note_horizon();
+        let open = self.open.take().unwrap();
         let collections = std::mem::take(&mut self.collections).into_iter();
         let rows = collections.map(|(name, live)| (name, live.number, live.rows)).collect();
-        self.totals.seals += open.database.stats().seals;
+        self.totals.count(&open.database.stats());
         drop(open);
         rows
     }
@@ -189,6 +197,7 @@ impl World {
         self.say(|| format!("create {name}"));
         let handle = self.database().collection(name).unwrap();
         self.next_number += 1;
+        self.history.created();
         let live = Live { handle, number: self.next_number, rows: Rows::new() };
         assert!(self.collections.insert(name, live).is_none());
     }
@@ -202,7 +211,8 @@ impl World {
             Some(live) => {
                 assert!(existed, "{name}");
                 self.totals.collections_dropped += 1;
-                self.dropped.push(live.handle);
+                let at = self.history.dropped(live.number);
+                self.dropped.push(Dropped { handle: live.handle, number: live.number, at });
             }
         }
     }

@@ -238,8 +238,9 @@ impl World {
             }
         }
         for dropped in &self.dropped {
-            assert!(matches!(dropped.get(1), Err(Error::CollectionDropped { .. })));
-            let put = dropped.put(1, &engine::bson::doc! {});
+            let handle = &dropped.handle;
+            assert!(matches!(handle.get(1), Err(Error::CollectionDropped { .. })));
+            let put = handle.put(1, &engine::bson::doc! {});
             assert!(matches!(put, Err(Error::CollectionDropped { .. })));
         }
     }

@@ -10,6 +10,7 @@ use engine::{Collection, Database, Document, Durability, Id, Snapshot};
 
 use crate::common::{Random, Seed};
 use crate::content::{Rows, Stored, ids};
+use crate::history::History;
 use crate::totals::Totals;
 
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "a third collection"];
@@ -25,6 +26,8 @@ pub(crate) struct Open {
     /// Set when background jobs run by hand.
     pub(crate) stepped: Option<Arc<Stepped>>,
     pub(crate) durability: Durability,
+    /// [`engine::Options::history`].
+    pub(crate) history: u64,
 }
 
 pub(crate) struct Live {
@@ -32,6 +35,14 @@ pub(crate) struct Live {
     /// Tells collections of one name apart.
     pub(crate) number: u64,
     pub(crate) rows: Rows,
+}
+
+/// A collection that was dropped since the database was opened.
+pub(crate) struct Dropped {
+    pub(crate) handle: Collection,
+    pub(crate) number: u64,
+    /// The sequence of its drop.
+    pub(crate) at: u64,
 }
 
 /// A snapshot and what it must see, by the collections' numbers.
@@ -47,7 +58,10 @@ pub(crate) struct World {
     pub(crate) open: Option<Open>,
     pub(crate) collections: BTreeMap<&'static str, Live>,
     pub(crate) next_number: u64,
-    pub(crate) dropped: Vec<Collection>,
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) history: History,
+    /// The horizon is not above this.
+    pub(crate) horizon_max: u64,
     pub(crate) snapshots: Vec<Past>,
     /// Documents that are held on to, whatever happens to the database.
     pub(crate) held: Vec<(Document, Arc<Stored>)>,
@@ -73,6 +87,8 @@ impl World {
             collections: BTreeMap::new(),
             next_number: 0,
             dropped: Vec::new(),
+            history: History::default(),
+            horizon_max: 0,
             snapshots: Vec::new(),
             held: Vec::new(),
             totals: Totals::default(),
@@ -107,8 +123,12 @@ impl World {
     pub(crate) fn operate(&mut self) {
         self.totals.operations += 1;
         match self.random.below(1000) {
-            0..200 => self.put(),
-            200..260 => self.insert(),
+            0..120 => self.put(),
+            120..145 => self.read_the_past(),
+            145..190 => drop(self.step_and_read()),
+            190..204 => self.compact(),
+            204..210 => self.pressure(),
+            210..260 => self.insert(),
             260..360 => self.update(),
             360..430 => self.delete(),
             430..510 => self.batch(),
@@ -127,7 +147,24 @@ impl World {
             942..954 => self.cut_power_and_reopen(),
             954..970 => self.drop_collection(),
             970..985 => self.ask_for_collection(),
+            999 if self.random.percent(30) => self.deep(),
             _ => self.look_at_held(),
+        }
+        self.check_stats();
+    }
+
+    /// A document was written to a collection, or deleted from it.
+    pub(crate) fn wrote(
+        &mut self,
+        name: &'static str,
+        id: Id<'static>,
+        stored: Option<Arc<Stored>>,
+    ) {
+        let live = self.collections.get_mut(name).unwrap();
+        self.history.wrote(live.number, id.clone(), stored.clone());
+        match stored {
+            Some(stored) => drop(live.rows.insert(id, stored)),
+            None => drop(live.rows.remove(&id)),
         }
     }
 

@@ -1,8 +1,5 @@
 //! Operations that change documents.
 
-use std::collections::btree_map::Entry;
-use std::sync::Arc;
-
 use engine::{Batch, Error, Id, WriteDurability, bson};
 
 use crate::content::{Stored, document, fields};
@@ -25,7 +22,7 @@ impl World {
         } else {
             live.handle.put_raw(&id, &stored.bytes).unwrap();
         }
-        live.rows.insert(id, stored);
+        self.wrote(name, id, Some(stored));
     }
 
     pub(crate) fn insert(&mut self) {
@@ -35,14 +32,11 @@ impl World {
         self.say(|| format!("insert {name} {id}"));
         let live = self.collections.get_mut(name).unwrap();
         let answer = live.handle.insert(&id, &stored.fields);
-        match live.rows.entry(id) {
-            Entry::Occupied(_) => {
-                assert!(matches!(answer, Err(Error::AlreadyExists { .. })), "{answer:?}");
-            }
-            Entry::Vacant(place) => {
-                answer.unwrap();
-                place.insert(stored);
-            }
+        if live.rows.contains_key(&id) {
+            assert!(matches!(answer, Err(Error::AlreadyExists { .. })), "{answer:?}");
+        } else {
+            answer.unwrap();
+            self.wrote(name, id, Some(stored));
         }
     }
 
@@ -53,11 +47,12 @@ impl World {
         self.say(|| format!("update {name} {id} {:?}", fields.keys().collect::<Vec<_>>()));
         let live = self.collections.get_mut(name).unwrap();
         let answer = live.handle.update(&id, &fields);
-        match live.rows.get_mut(&id) {
+        match live.rows.get(&id) {
             None => assert!(matches!(answer, Err(Error::NotFound { .. })), "{id}: {answer:?}"),
             Some(stored) => {
                 answer.unwrap();
-                *stored = stored.updated(&fields);
+                let updated = stored.updated(&fields);
+                self.wrote(name, id, Some(updated));
             }
         }
     }
@@ -68,7 +63,7 @@ impl World {
         self.say(|| format!("delete {name} {id}"));
         let live = self.collections.get_mut(name).unwrap();
         live.handle.delete(&id).unwrap();
-        live.rows.remove(&id);
+        self.wrote(name, id, None);
     }
 
     /// Puts and deletes in all collections at once, the same id several times perhaps.
@@ -81,16 +76,11 @@ impl World {
             let id = self.some_id();
             let stored = self.random.percent(70).then(|| Stored::new(document(&mut self.random)));
             let live = self.collections.get_mut(name).unwrap();
-            match stored {
-                Some(stored) => {
-                    batch.put(&live.handle, &id, &stored.fields).unwrap();
-                    live.rows.insert(id, Arc::clone(&stored));
-                }
-                None => {
-                    batch.delete(&live.handle, &id).unwrap();
-                    live.rows.remove(&id);
-                }
+            match &stored {
+                Some(stored) => batch.put(&live.handle, &id, &stored.fields).unwrap(),
+                None => batch.delete(&live.handle, &id).unwrap(),
             }
+            self.wrote(name, id, stored);
         }
         if self.random.percent(20) {
             self.database().write_with(batch, WriteDurability::Durable).unwrap();
