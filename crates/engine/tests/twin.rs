@@ -88,7 +88,9 @@ impl Twin {
     /// Time passes and jobs run; compaction among them or not.
     fn step(&self, passed: Duration, jobs: usize) {
         self.stepped.advance(passed);
-        (0..jobs).for_each(|_| drop(self.stepped.step()));
+        (0..jobs).for_each(|_| {
+            let _ = self.stepped.step();
+        });
     }
 }
 
@@ -138,7 +140,7 @@ fn operation(random: &mut Random) -> Operation {
     match random.below(1000) {
         0..3 => Operation::Recreate(collection),
         3..11 => Operation::Snapshot,
-        11..25 => Operation::Release(random.next() as u32 as usize),
+        11..25 => Operation::Release(usize::try_from(random.next() >> 32).unwrap()),
         25..200 => Operation::Delete(collection, some_id(random)),
         200..230 => {
             let changes = (0..random.below(20)).map(|_| {
@@ -208,7 +210,7 @@ fn compare(random: &mut Random, twins: &[Twin; 2]) -> usize {
             rows += from_a[0].len();
         }
         for n in (random.below(5)..IDS).step_by(5) {
-            let id = if n % 7 == 0 { Id::from(format!("id {n}")) } else { Id::from(n as i64) };
+            let id = if n % 7 == 0 { Id::from(format!("id {n}")) } else { Id::from(i64::try_from(n).unwrap()) };
             assert_eq!(a.get(&id), b.get(&id), "{id}");
         }
     }

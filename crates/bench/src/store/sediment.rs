@@ -88,10 +88,12 @@ impl Store for Sediment {
     }
 
     fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize> {
+        let mut scan = self.records.scan(key..).map_err(Failure::new)?;
         let mut rows = 0;
-        for row in self.records.scan(key..).map_err(Failure::new)?.take(limit) {
-            let (_, document) = row.map_err(Failure::new)?;
-            visitor.value(document.as_bytes());
+        while rows < limit
+            && let Some(row) = scan.next_row()
+        {
+            visitor.value(row.map_err(Failure::new)?.document().as_bytes());
             rows += 1;
         }
         Ok(rows)
