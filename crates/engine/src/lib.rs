@@ -37,6 +37,9 @@ pub mod executor;
 mod format;
 mod governor;
 mod id;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 mod log;
 mod manifest;
 mod memtable;

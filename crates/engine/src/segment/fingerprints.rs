@@ -24,36 +24,36 @@ use crate::format::{
 };
 
 /// A bucket's length in bytes: a cache line.
-pub(super) const BUCKET_BYTES: usize = 64;
+pub(crate) const BUCKET_BYTES: usize = 64;
 const LAST_NARROW: usize = BUCKET_BYTES / 4 - 1;
 const LAST_WIDE: usize = BUCKET_BYTES / 8 - 1;
 const WIDE_FINGERPRINT_BITS: u32 = 24;
 
 /// The slots of a bucket that have a fingerprint.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Matches {
+pub(crate) struct Matches {
     /// A bit for each slot, the first slot lowest.
-    pub(super) slots: u32,
+    pub(crate) slots: u32,
     /// Whether the search ends here.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 impl FingerprintLayout {
     /// The first bucket that may have the hash.
     #[inline]
-    pub(super) fn bucket_of(&self, hash: u64) -> u32 {
+    pub(crate) fn bucket_of(&self, hash: u64) -> u32 {
         (((hash >> 32) * u64::from(self.buckets)) >> 32) as u32
     }
 
     /// The bucket that takes what another has no room for.
     #[inline]
-    pub(super) fn next_bucket(&self, bucket: u32) -> u32 {
+    pub(crate) fn next_bucket(&self, bucket: u32) -> u32 {
         if bucket + 1 == self.buckets { 0 } else { bucket + 1 }
     }
 
     /// The block of a bucket, and where the bucket is in it, in bytes.
     #[inline]
-    pub(super) fn place_of(bucket: u32) -> (u32, usize) {
+    pub(crate) fn place_of(bucket: u32) -> (u32, usize) {
         let in_block = (bucket % BUCKETS_A_BLOCK) as usize;
         (bucket / BUCKETS_A_BLOCK, BLOCK_HEADER_BYTES + in_block * BUCKET_BYTES)
     }
@@ -71,7 +71,7 @@ impl FingerprintLayout {
 
     /// Compares all slots of a bucket with the hash's fingerprint.
     #[inline]
-    pub(super) fn matches(&self, bucket: &[u8; BUCKET_BYTES], hash: u64) -> Matches {
+    pub(crate) fn matches(&self, bucket: &[u8; BUCKET_BYTES], hash: u64) -> Matches {
         let mut slots = 0u32;
         match self.slots {
             Width::Narrow => {
@@ -100,7 +100,7 @@ impl FingerprintLayout {
 
     /// Where the record of a slot stands in the file, in bytes.
     #[inline]
-    pub(super) fn offset_in(&self, bucket: &[u8; BUCKET_BYTES], slot: u32) -> u64 {
+    pub(crate) fn offset_in(&self, bucket: &[u8; BUCKET_BYTES], slot: u32) -> u64 {
         let slot = slot as usize;
         let value = match self.slots {
             Width::Narrow => u64::from(u32::from_le_bytes(bucket.as_chunks().0[slot])),
@@ -132,7 +132,7 @@ fn wide_fingerprint(hash: u64) -> u64 {
 /// A table that is being filled: in memory as it will be in the file, 5.3 bytes an id with narrow
 /// slots and 10.7 with wide ones.
 #[derive(Debug)]
-pub(super) struct TableBuilder {
+pub(crate) struct TableBuilder {
     layout: FingerprintLayout,
     /// The blocks, without their headers.
     table: Vec<u8>,
@@ -142,7 +142,7 @@ pub(super) struct TableBuilder {
 
 impl TableBuilder {
     /// For a log that ends at `log_end`, with at most `count` ids: a table for so many is written.
-    pub(super) fn new(log_end: u64, count: usize) -> Self {
+    pub(crate) fn new(log_end: u64, count: usize) -> Self {
         let (slots, place_bits) = FingerprintLayout::widths(log_end);
         let fill = BUCKET_BYTES / slots.bytes() * 3 / 4;
         let buckets = u32::try_from(count.div_ceil(fill).max(1)).expect("records are below 2^32");
@@ -159,7 +159,7 @@ impl TableBuilder {
     /// # Panics
     ///
     /// When there are more than were said to come: a full table would have no end.
-    pub(super) fn push(&mut self, hash: u64, offset: u64) {
+    pub(crate) fn push(&mut self, hash: u64, offset: u64) {
         self.room = self.room.checked_sub(1).expect("no more ids come than were counted");
         let slot_bytes = self.layout.slots.bytes();
         let slot = self.layout.slot(hash, offset).to_le_bytes();
@@ -177,7 +177,7 @@ impl TableBuilder {
     }
 
     /// The table's blocks, sealed for `offset` on.
-    pub(super) fn finish(mut self, incarnation: u64, offset: u64) -> (FingerprintLayout, Vec<u8>) {
+    pub(crate) fn finish(mut self, incarnation: u64, offset: u64) -> (FingerprintLayout, Vec<u8>) {
         self.layout.offset = offset;
         for (i, block) in (0u32..).zip(self.table.chunks_exact_mut(BLOCK_BYTES)) {
             let header = BlockHeader {

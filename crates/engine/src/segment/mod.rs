@@ -31,6 +31,8 @@ pub(crate) use damage::DamagedEntry;
 pub(crate) use data::DataSegment;
 pub(crate) use draft::NewSegment;
 pub(crate) use file::{Regime, SegmentFile};
+#[cfg(feature = "internals")]
+pub(crate) use fingerprints::{BUCKET_BYTES, TableBuilder};
 pub(crate) use index_writer::IndexWriter;
 pub(crate) use names::{parse_segment_name, segment_path};
 pub(crate) use reader::SealedSegment;
