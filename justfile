@@ -35,6 +35,18 @@ figures +FILES:
 report *ARGS:
     scripts/with-libclang cargo run -q -p bench --release -- report "$@"
 
+# Measure the engine's structures beside others, and fill docs/performance.md: six minutes at most
+bench-structures:
+    #!/bin/sh
+    set -eu
+    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+    rm -rf "$CARGO_TARGET_DIR/criterion" # no figure of another run
+    cargo bench -p structures -- --quiet
+    cargo build -q -p structures --release --bin tables
+    "$CARGO_TARGET_DIR/release/tables" | while read -r name; do
+        "$CARGO_TARGET_DIR/release/tables" "$name" | scripts/figures docs/performance.md "$name"
+    done
+
 # Test the engine; compiles no C++
 test *ARGS:
     cargo test -p engine "$@"
@@ -43,10 +55,16 @@ test *ARGS:
 test-bench *ARGS:
     scripts/with-libclang cargo test -p bench --release "$@"
 
+# Test the benches of structures
+test-structures *ARGS:
+    cargo test -p structures "$@"
+
 # Check formatting, and run clippy with warnings denied
 lint:
     cargo fmt --all --check
     cargo clippy -p engine --all-targets -- -D warnings
+    cargo clippy -p engine --all-targets --features internals -- -D warnings
+    cargo clippy -p structures --all-targets -- -D warnings
     scripts/with-libclang cargo clippy -p bench --release --all-targets -- -D warnings
 
 # Build the engine's documentation, with warnings denied

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
 use engine::{Batch, Collection, Database, Durability, Error, Options};
-use structures::ids::{ABSENT, hashed, text};
+use structures::ids::{ABSENT, hashed, text, wait};
 use structures::report::names::{ENGINE, Operation, Store};
 
 /// What 4 MiB of memtable hold.
@@ -66,13 +66,12 @@ fn bench(
     mut call: impl FnMut(&str) -> usize,
 ) {
     let mut group = common::group(criterion, ENGINE, operations);
-    let zero = std::hint::black_box(0);
-    let (mut at, mut answer) = (0, 0);
+    let mut at = 0;
     group.bench_function(name, |bencher| {
         bencher.iter(|| {
             for _ in 0..calls {
-                // Each call waits for the answer of the one before.
-                answer = call(&ids[(at + (answer & zero)) % ids.len()]);
+                std::hint::black_box(call(&ids[at % ids.len()]));
+                wait();
                 at += 1;
             }
         });
@@ -108,6 +107,7 @@ fn reads(
 fn writes(criterion: &mut Criterion, path: &Path) -> Result<(), Error> {
     let name = |operation: Operation| BenchmarkId::new(operation.name(), 0);
     let (database, collection) = open(path, options(64))?;
+    // More than are put, so that every id is new.
     let (new, _) = ids(12 * RECORDS);
     let value = document(1);
     let put = |id: &str| {

@@ -75,7 +75,8 @@ impl Operation {
 
     /// `count` operations from a place among the probes on.
     fn run<C: Candidate>(self, candidate: &C, load: &Workload, first: usize, count: usize) {
-        let get = |id| candidate.get(id).map_or(0, |place| place.offset);
+        // A hit ends with the record's header, which a store reads next: some have read it before.
+        let get = |id| candidate.get(id).map_or(0, |place| load.records.sequence(place.offset));
         match self {
             Self::Hit => load.present.each(first, count, get),
             Self::Miss => load.absent.each(first, count, get),

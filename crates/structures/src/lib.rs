@@ -5,8 +5,8 @@
 //!
 //! 1. Every candidate answers the same questions about the same seeded data, and the tests hold it
 //!    against a `BTreeMap`.
-//! 2. Lookups wait for each other: the next id is chosen by what the one before found. What is
-//!    measured is how long a lookup takes, not how many a processor overlaps.
+//! 2. Lookups wait for each other, by a fence on x86-64. What is measured is how long a lookup
+//!    takes, not how many a processor overlaps.
 //! 3. A figure on the page is the median of criterion's samples divided by the operations in one
 //!    iteration, and no page is filled by hand.
 

@@ -84,6 +84,14 @@ impl Records {
         self.bytes[at..].first_chunk().unwrap_or(&[0; ID_BYTES])
     }
 
+    /// The sequence in the header of the record at an offset.
+    #[must_use]
+    #[inline]
+    pub fn sequence(&self, offset: u64) -> u64 {
+        let sequence = self.bytes[offset as usize + SEQUENCE..].first_chunk();
+        u64::from_le_bytes(*sequence.unwrap_or(&[0; 8]))
+    }
+
     /// The bytes from a record's id to the end of its document, and their checksum, which is what
     /// a read verifies.
     #[must_use]
@@ -124,6 +132,7 @@ mod tests {
         for n in 0..10 {
             let place = records.place(n);
             assert_eq!(records.id_at(place.offset), encoded(n as u64));
+            assert_eq!(records.sequence(place.offset), place.sequence);
             assert_eq!(records.id(n), &encoded(n as u64));
             let (content, checksum) = records.verified(place.offset);
             assert_eq!(content[..ID_BYTES], encoded(n as u64));

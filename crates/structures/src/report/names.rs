@@ -18,7 +18,7 @@ pub fn memtable_group(operation: &str, records: usize) -> String {
 pub const SEGMENT_SIZES: [usize; 2] = [1_000_000, 10_000_000];
 
 /// Fingerprint tables: a name, the bytes of a bucket, and the rest.
-pub const SHAPES: [(&str, usize, Shape); 11] = [
+pub const SHAPES: [(&str, usize, Shape); 13] = [
     ("fingerprints, as the engine's, 12 bits", 64, Shape::ENGINE),
     ("fingerprints, 10 bits", 64, bits(10)),
     ("fingerprints, 9 bits", 64, bits(9)),
@@ -30,6 +30,8 @@ pub const SHAPES: [(&str, usize, Shape); 11] = [
     ("fingerprints, 12 bits, 15/16 full", 64, load(15)),
     ("fingerprints, 12 bits, 32-byte buckets", 32, Shape::ENGINE),
     ("fingerprints, 12 bits, 128-byte buckets", 128, Shape::ENGINE),
+    ("fingerprints, 12 bits, 128-byte buckets, 13/16 full", 128, load(13)),
+    ("fingerprints, 12 bits, 128-byte buckets, 14/16 full", 128, load(14)),
 ];
 
 const fn bits(fingerprint_bits: u32) -> Shape {
