@@ -5,12 +5,12 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput};
 
-/// Ten samples of 20 ms, or of one iteration where that takes longer.
+/// Ten samples of 30 ms, or of one iteration where that takes longer.
 pub(crate) fn criterion() -> Criterion {
     Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(50))
-        .measurement_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(300))
         .nresamples(1000)
         .without_plots()
         .configure_from_args()

@@ -40,15 +40,19 @@ fn terms(operation: Operation, segments: f64) -> Vec<Term> {
         Operation::Miss(Store::Memtable) => [&BEGIN[..], &[lines(1.0, 1)]].concat(),
         // The next node, its record.
         Operation::Step(Store::Memtable) => [&[lines(1.0, 16)][..], &record(16)].concat(),
-        Operation::Hit(Store::Segment) => found(&[lines(1.0, 1)], record(16)),
-        Operation::Miss(Store::Segment) => [&BEGIN[..], &[lines(BUCKETS, 1)]].concat(),
+        // The memtable is empty, and its slot says so.
+        Operation::Hit(Store::Segment) => found(&[lines(2.0, 1)], record(16)),
+        Operation::Miss(Store::Segment) => [&BEGIN[..], &[lines(1.0 + BUCKETS, 1)]].concat(),
         // Sorted entries are read one behind the other: nothing but the record is waited for.
         Operation::Step(Store::Segment) => record(16).to_vec(),
         // Half of the other segments are passed on the way.
         Operation::Hit(Store::Segments) => {
-            found(&[lines(1.0 + BUCKETS * (segments - 1.0) / 2.0, 4)], record(64))
+            let passed = BUCKETS * (segments - 1.0) / 2.0;
+            found(&[lines(1.0, 1), lines(1.0 + passed, 4)], record(64))
         }
-        Operation::Miss(Store::Segments) => [&BEGIN[..], &[lines(BUCKETS * segments, 4)]].concat(),
+        Operation::Miss(Store::Segments) => {
+            [&BEGIN[..], &[lines(1.0, 1), lines(BUCKETS * segments, 4)]].concat()
+        }
         Operation::Step(Store::Segments) => record(64).to_vec(),
         Operation::PutBuffered => put().to_vec(),
         Operation::PutDurable => [&put()[..], &[(1.0, Price::Fdatasync)]].concat(),
@@ -69,10 +73,10 @@ fn put() -> [Term; 6] {
     ]
 }
 
-/// A get in level 1 finds its segment by a search over the segments' first keys, whose last two
-/// lines are cold; then the table of that segment, and the record.
+/// A get in level 1 is not in the memtable, finds its segment by a search over the segments' first
+/// keys, whose last two lines are cold, then the slot in that segment's table, and the record.
 fn level_1() -> Vec<Term> {
-    let found = [lines(2.0, 1), lines(1.0, 64), lines(1.0, 256), CHECKSUM, PIN];
+    let found = [lines(3.0, 1), lines(1.0, 64), lines(1.0, 256), CHECKSUM, PIN];
     [&BEGIN[..], &found].concat()
 }
 
@@ -144,8 +148,11 @@ mod tests {
         let table = cost(&estimates).unwrap();
         let row = |name: &str| table.lines().find(|line| line.contains(name)).unwrap();
         let miss = row("get, not found, 8 segments");
-        assert!(miss.contains("| version + key hash + 10.4 × line of 4 MiB |"), "{miss}");
-        assert!(miss.ends_with("| 124 | 100 | 0.81 |"), "{miss}");
+        assert!(
+            miss.contains("| version + key hash + line of 1 MiB + 10.4 × line of 4 MiB |"),
+            "{miss}"
+        );
+        assert!(miss.ends_with("| 134 | 100 | 0.75 |"), "{miss}");
         assert!(row("put, buffered").contains("9 × line of 16 MiB | 150 |"));
         assert_eq!(table.lines().count(), 2 + Operation::all().len() + 1);
     }
