@@ -204,20 +204,23 @@ pub enum Operation {
 pub enum Store {
     /// In the memtable's reach.
     Memtable,
-    /// In one sealed segment.
+    /// In one sealed segment of level 0.
     Segment,
     /// In several.
     Segments,
+    /// In level 1, with nothing in level 0.
+    Level1,
 }
 
 impl Store {
-    const ALL: [Self; 3] = [Self::Memtable, Self::Segment, Self::Segments];
+    const ALL: [Self; 4] = [Self::Memtable, Self::Segment, Self::Segments, Self::Level1];
 
     fn name(self) -> &'static str {
         match self {
             Self::Memtable => "memtable",
             Self::Segment => "one segment",
             Self::Segments => "segments",
+            Self::Level1 => "level 1",
         }
     }
 }
