@@ -127,6 +127,9 @@ impl Default for Options {
 /// bytes.
 const MEMTABLE_BYTES_MAX: u64 = 512 * MIB;
 
+/// With less, merges would have to be so small that there were too many.
+const COMPACTION_BYTES_MIN: u64 = MIB;
+
 /// Background threads of a database: one compacts, one seals, one prepares and zeroes ahead.
 const THREADS: usize = 3;
 
@@ -151,8 +154,8 @@ impl Options {
     /// what is taken.
     ///
     /// Not within it: a batch of more than a memtable's records, which gets one of its own size, the
-    /// fingerprint tables that reads with `pread` keep (5.3 bytes a document), and for compaction
-    /// half a megabyte and 128 KiB for each sorted run, however small the budget.
+    /// fingerprint tables that reads with `pread` keep (5.3 bytes a document), and what compaction
+    /// takes however small the budget: 1 MiB, and 128 KiB for each sorted run.
     ///
     /// [`Stats::memory_bytes`]: crate::Stats::memory_bytes
     #[must_use]
@@ -251,7 +254,7 @@ impl Options {
 
     /// What compaction may hold in memory, in bytes.
     pub(crate) fn compaction_bytes(&self) -> u64 {
-        self.memory_budget / 4
+        (self.memory_budget / 4).max(COMPACTION_BYTES_MIN)
     }
 
     pub(crate) fn make_executor(&self) -> Result<Arc<dyn Executor>> {
