@@ -59,9 +59,9 @@ fn run(seed: u64, durability: Durability, reads: Reads) -> Run {
                 4 => drop(stepped.step()),
                 5 => {
                     stepped.advance(Duration::from_millis(random.below(300) as u64));
-                    (0..random.below(4)).for_each(|_| {
-                        let _ = stepped.step();
-                    });
+                    for _ in 0..random.below(4) {
+                        stepped.step();
+                    }
                 }
                 6 if n % 5 == 0 => snapshot = Some(database.snapshot().unwrap()),
                 7 if n % 5 == 0 => database.sync().unwrap(),

@@ -29,7 +29,7 @@ use common::Seed;
 use totals::Totals;
 use world::World;
 
-const CASES: u64 = 400;
+const CASES: u64 = 600;
 const OPERATIONS: usize = 100;
 
 fn case(seed: u64) -> Totals {

@@ -88,9 +88,9 @@ impl Twin {
     /// Time passes and jobs run; compaction among them or not.
     fn step(&self, passed: Duration, jobs: usize) {
         self.stepped.advance(passed);
-        (0..jobs).for_each(|_| {
-            let _ = self.stepped.step();
-        });
+        for _ in 0..jobs {
+            self.stepped.step();
+        }
     }
 }
 
@@ -124,9 +124,13 @@ enum Operation {
 fn some_id(random: &mut Random) -> Id<'static> {
     // Half of the writes go to a tenth of the ids.
     let ids = if random.percent(50) { IDS / 10 } else { IDS };
-    match random.below(ids) {
-        n if n % 7 == 0 => Id::from(format!("id {n}")),
-        n => Id::from(i64::try_from(n).unwrap()),
+    id(random.below(ids))
+}
+
+fn id(n: usize) -> Id<'static> {
+    match n % 7 {
+        0 => Id::from(format!("id {n}")),
+        _ => Id::from(i64::try_from(n).unwrap()),
     }
 }
 
@@ -140,7 +144,7 @@ fn operation(random: &mut Random) -> Operation {
     match random.below(1000) {
         0..3 => Operation::Recreate(collection),
         3..11 => Operation::Snapshot,
-        11..25 => Operation::Release(usize::try_from(random.next() >> 32).unwrap()),
+        11..25 => Operation::Release(random.below(1000)),
         25..200 => Operation::Delete(collection, some_id(random)),
         200..230 => {
             let changes = (0..random.below(20)).map(|_| {
@@ -210,7 +214,7 @@ fn compare(random: &mut Random, twins: &[Twin; 2]) -> usize {
             rows += from_a[0].len();
         }
         for n in (random.below(5)..IDS).step_by(5) {
-            let id = if n % 7 == 0 { Id::from(format!("id {n}")) } else { Id::from(i64::try_from(n).unwrap()) };
+            let id = id(n);
             assert_eq!(a.get(&id), b.get(&id), "{id}");
         }
     }

@@ -169,9 +169,9 @@ fn history(calls: &Calls) {
         things.put(1, &json!({ "n": n })).unwrap();
     }
     // The collection's creation is the first record.
-    for n in 0..5_i64 {
-        let snapshot = at(2 + n as u64).unwrap();
-        assert_eq!(snapshot.sequence(), 2 + n as u64);
+    for (n, sequence) in (0..5).zip(2..) {
+        let snapshot = at(sequence).unwrap();
+        assert_eq!(snapshot.sequence(), sequence);
         let document = snapshot.get(&things, 1).unwrap().unwrap();
         assert_eq!(document.get_i64("n").unwrap(), Some(n));
     }
@@ -209,7 +209,7 @@ fn figures(calls: &Calls) {
     }
     let stats = database.stats();
     let written = call!(calls, Stats::write_amplification(&stats));
-    assert!(written >= 1.0 && written < 100.0, "{written} of {stats:?}");
+    assert!((1.0..100.0).contains(&written), "{written} of {stats:?}");
     let memory = call!(calls, Stats::memory_bytes(&stats));
     assert!(memory >= stats.memtable_bytes && memory <= stats.memory_budget, "{memory}: {stats:?}");
     database.compact().unwrap();

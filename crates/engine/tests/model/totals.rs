@@ -59,7 +59,7 @@ impl Totals {
             self.figures_compared > 100 && self.pinned_seen > 100 && self.compacted > 500,
             "{self}"
         );
-        assert!(self.past_read > 1000 && self.history_gone > 100, "{self}");
+        assert!(self.past_read > 500 && self.history_gone > 100, "{self}");
         assert!(self.carried > 0, "{self}");
         for reason in [
             CompactionReason::Level0,
