@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::format::{Edit, LOG_START, SegmentId, Sequence};
 use crate::governor::{Debt, write_rate};
 use crate::manifest::ManifestState;
+use crate::memtable::Index;
 use crate::options::Compaction;
 use crate::segment::SegmentFile;
 use crate::stats::CompactionStats;
@@ -323,7 +324,7 @@ impl Store {
             runs_max: self.options.level0_runs,
             index_records_max: self.options.compaction_bytes() / merging::INDEX_BYTES_A_RECORD,
             level0_bytes: accounting.level0_bytes,
-            unsealed_bytes: self.unsealed_bytes(),
+            unsealed_bytes: self.unsealed_bytes(tables),
             live_bytes: accounting.live_bytes(),
             garbage_bytes: accounting.garbage_bytes,
             shadowed_bytes: accounting.shadowed_bytes,
@@ -334,13 +335,20 @@ impl Store {
         }
     }
 
-    /// Bytes of log whose records are not sealed.
-    fn unsealed_bytes(&self) -> u64 {
+    /// Bytes of log whose records are not sealed; at least those of as many sealed records, since
+    /// a tombstone, which is small, frees what it deletes.
+    fn unsealed_bytes(&self, tables: &Tables) -> u64 {
         let version = self.version.load();
-        let active = &version.active;
-        let frozen = version.frozen.iter().map(|run| run.end() - LOG_START).sum::<u64>();
+        let (mut bytes, mut records) = (0, 0);
         // Of marks alone nothing would remain.
-        frozen + if active.has_records() { active.end() - LOG_START } else { 0 }
+        let runs = version.frozen.iter().chain(std::iter::once(&version.active));
+        for run in runs.filter(|run| run.has_records()) {
+            bytes += run.end() - LOG_START;
+            records += run.memtable.len() as u64;
+        }
+        let sealed = tables.metas().map(|meta| (meta.content_bytes, meta.records));
+        let (content, count) = sealed.fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
+        share(content, records, count).max(bytes)
     }
 
     /// Moves the horizon as far as the snapshots let it, in memory: an edit must make it durable
