@@ -336,6 +336,30 @@ fn what_is_carried_forward_still_counts_what_it_supersedes() {
     world.assert_settled("after the next sweep");
 }
 
+/// While the history pins ten times what is live, all that is written may be little beside the segments
+/// of level 1, and yet half of what is live: it is carried forward once, and not for ever.
+#[test]
+fn what_was_carried_forward_is_not_carried_for_ever() {
+    let mut world = World::new(|disk| tiny_on(disk).history(u64::MAX));
+    for round in 0..10 {
+        for n in 0..200 {
+            world.put(format!("{n:03}"), 300 + round);
+        }
+    }
+    world.database.compact().unwrap();
+    assert!(world.stats().pinned_bytes > 8 * world.live_bytes(), "{:?}", world.stats());
+    for n in 0..200 {
+        world.put(format!("{n:03}"), 180);
+    }
+    world.seal();
+    let mut jobs = 0;
+    while world.stepped.step().is_some() {
+        jobs += 1;
+        assert!(jobs < 1000, "compaction goes on for ever: {:?}", world.stats());
+    }
+    assert!(steps(&world.stats(), CompactionReason::Level0) > 0, "{:?}", world.stats());
+}
+
 /// With a snapshot, what it keeps is pinned, and not to be reclaimed; without it, it is.
 #[test]
 fn what_a_snapshot_keeps_is_pinned_until_it_is_released() {

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::super::Store;
-use super::super::tables::{Cover, Level0, Tables};
+use super::super::tables::{Cover, Level0, Level0Run, Tables};
 use super::merging::{Rules, kept, sorted_memory, sorted_records_max};
 use super::{Sample, Work, share};
 use crate::compactor::{
@@ -71,6 +71,9 @@ impl Store {
     ) -> Result<Work> {
         let Some(sweep) = tables.sweep.clone() else { return Ok(Work::default()) };
         let level0: Vec<Input> = swept(tables).map(|run| run.run.input()).collect();
+        // Where so little is live that what was carried is worth a sweep by itself, it is merged: to
+        // carry it again would go on for ever.
+        let is_carried_only = swept(tables).all(|run| matches!(run.run, Level0Run::Chain(_)));
         let sizes = Sizes {
             target: self.level1_bytes(),
             // A sweep that somebody waits for, or that costs nobody anything, leaves nothing.
@@ -78,6 +81,7 @@ impl Store {
                 CompactionReason::Idle | CompactionReason::Forced => 0,
                 // What makes much dead may be small.
                 CompactionReason::Garbage => 0,
+                _ if is_carried_only => 0,
                 _ => CARRY_ONE_IN,
             },
         };
