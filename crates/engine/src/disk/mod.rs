@@ -14,6 +14,7 @@ mod real;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub use map::Map;
 pub use memory::{MemoryDisk, Operation, Unsynced};
 pub use real::RealDisk;
+pub(crate) use words::Words;
 
 /// How [`Disk::open`] treats the file's existence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,12 @@
 //! The table is at most half full and a slot is set once, hence a probe ends and a reader needs no
 //! retry.
 
-use bytemuck::allocation::zeroed_slice_box;
-
 use super::node::Node;
+use crate::disk::Words;
 use crate::sync::{AtomicU32, Ordering};
 
 pub(super) struct Slots {
-    slots: Box<[AtomicU32]>,
+    slots: Words,
     /// The bits of a slot that name the node.
     place_mask: u32,
 }
@@ -21,7 +20,7 @@ impl Slots {
     pub(super) fn with_capacity(keys: usize, places: usize) -> Self {
         let places = u32::try_from(places).expect("the capacity was bounded");
         Self {
-            slots: zeroed_slice_box((keys * 2).next_power_of_two().max(2)),
+            slots: Words::zeroed((keys * 2).next_power_of_two().max(2)),
             place_mask: u32::MAX >> places.leading_zeros(),
         }
     }

@@ -7,9 +7,8 @@
 
 use std::cmp::Ordering as Order;
 
-use bytemuck::allocation::zeroed_slice_box;
-
 use super::Entry;
+use crate::disk::Words;
 use crate::format::{CollectionId, Kind, Sequence};
 use crate::sync::{AtomicU32, Ordering};
 
@@ -92,7 +91,7 @@ impl Head {
 
 /// The array. Place 0 is no node; the first node is the head of the skip list.
 pub(super) struct Nodes {
-    words: Box<[AtomicU32]>,
+    words: Words,
     /// The words that nodes take.
     used: AtomicU32,
 }
@@ -106,7 +105,7 @@ impl Nodes {
         let begin = Self::HEAD.word() + id_words(HEIGHT_MAX);
         let words = begin + records * MEAN_WORDS;
         Self {
-            words: zeroed_slice_box(words),
+            words: Words::zeroed(words),
             used: AtomicU32::new(u32::try_from(begin).expect("a few words")),
         }
     }
