@@ -23,11 +23,11 @@ pub(crate) fn write_delay(memtable: (u64, u64), log: (u64, u64)) -> Duration {
 /// What decides how fast writers may go on while level 0 is merged into level 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Debt {
-    /// Bytes of level 0 that are not merged yet.
-    pub(crate) level0_bytes: u64,
+    /// Bytes in files beyond those that are live: what a load of new ids adds is live, and no debt.
+    pub(crate) excess_bytes: u64,
     /// Above this, writers pay.
     pub(crate) free_bytes: u64,
-    /// What level 0 must not exceed.
+    /// What the excess must not exceed.
     pub(crate) limit_bytes: u64,
     /// Bytes that the sweep under way has still to read.
     pub(crate) remaining_bytes: u64,
@@ -41,12 +41,12 @@ pub(crate) struct Debt {
 /// for ever helps nobody.
 const RATE_MIN: u64 = 64 << 10;
 
-/// Bytes a second at which writers may add to level 0 so that it reaches its limit no sooner than
-/// the sweep its end; `None` where nothing limits them.
+/// Bytes a second at which writers may go on so that the excess reaches its limit no sooner than the
+/// sweep its end; `None` where nothing limits them.
 pub(crate) fn write_rate(debt: &Debt) -> Option<u64> {
     let speed = debt.bytes_per_second.max(1 << 20);
-    let by_space = (debt.level0_bytes > debt.free_bytes && debt.remaining_bytes > 0).then(|| {
-        let room = debt.limit_bytes.saturating_sub(debt.level0_bytes);
+    let by_space = (debt.excess_bytes > debt.free_bytes && debt.remaining_bytes > 0).then(|| {
+        let room = debt.limit_bytes.saturating_sub(debt.excess_bytes);
         let rate = u128::from(speed) * u128::from(room) / u128::from(debt.remaining_bytes);
         u64::try_from(rate).unwrap_or(u64::MAX)
     });
@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn the_rate_falls_with_the_room_that_is_left() {
         const MIB: u64 = 1 << 20;
-        let debt = |level0: u64, remaining: u64| Debt {
-            level0_bytes: level0 * MIB,
+        let debt = |excess: u64, remaining: u64| Debt {
+            excess_bytes: excess * MIB,
             free_bytes: 500 * MIB,
             limit_bytes: 700 * MIB,
             remaining_bytes: remaining * MIB,

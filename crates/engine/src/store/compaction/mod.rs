@@ -369,8 +369,9 @@ impl Store {
         };
         let runs_max = self.options.level0_runs as u64;
         let excess = (runs as u64).saturating_sub(runs_max) * 100 / runs_max;
+        let files = accounting.level0_disk_bytes + accounting.level1_bytes;
         let debt = Debt {
-            level0_bytes: accounting.level0_disk_bytes + counts.unsealed_bytes,
+            excess_bytes: (files + counts.unsealed_bytes).saturating_sub(counts.live_bytes),
             free_bytes: counts.sweep_bytes(),
             limit_bytes: counts.limit_bytes(),
             remaining_bytes: accounting.level0_bytes + level1_left,
