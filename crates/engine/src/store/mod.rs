@@ -200,7 +200,9 @@ impl Store {
         let horizon = self.snapshots.horizon();
         let (accounting, manifest_bytes) = {
             let manifest = self.manifest.lock();
-            (Accounting::of(manifest.state(), horizon), manifest.written_bytes())
+            // As compaction would see it: what a released snapshot saw is no longer pinned.
+            let next = self.snapshots.next_horizon(|| self.visible(), self.options.history);
+            (Accounting::of(manifest.state(), next), manifest.written_bytes())
         };
         let mut stats = Stats {
             segments_unsealed: 1 + version.frozen.len() as u64,

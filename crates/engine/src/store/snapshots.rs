@@ -62,10 +62,17 @@ impl Snapshots {
     /// sequences of history. From then on nothing below it can be read.
     pub(crate) fn advance(&self, visible: impl FnOnce() -> Sequence, history: u64) -> Sequence {
         let mut state = self.state.lock();
-        let oldest = state.live.keys().next().copied().unwrap_or_else(visible);
-        let horizon = Sequence(oldest.0.saturating_sub(history));
-        state.horizon = state.horizon.max(horizon);
+        state.horizon = state.next_horizon(visible, history);
         state.horizon
+    }
+
+    /// Where [`Snapshots::advance`] would move the horizon: for those who only look.
+    pub(crate) fn next_horizon(
+        &self,
+        visible: impl FnOnce() -> Sequence,
+        history: u64,
+    ) -> Sequence {
+        self.state.lock().next_horizon(visible, history)
     }
 
     pub(crate) fn horizon(&self) -> Sequence {
@@ -75,6 +82,13 @@ impl Snapshots {
     /// Live snapshots.
     pub(crate) fn len(&self) -> usize {
         self.state.lock().live.values().sum()
+    }
+}
+
+impl State {
+    fn next_horizon(&self, visible: impl FnOnce() -> Sequence, history: u64) -> Sequence {
+        let oldest = self.live.keys().next().copied().unwrap_or_else(visible);
+        self.horizon.max(Sequence(oldest.0.saturating_sub(history)))
     }
 }
 
@@ -100,6 +114,14 @@ mod tests {
         assert_eq!(snapshots.advance(|| at(30), 4), at(26));
         assert_eq!(snapshots.advance(|| at(30), 0), at(30));
         assert_eq!(snapshots.len(), 0);
+    }
+
+    #[test]
+    fn to_look_where_the_horizon_would_be_moves_nothing() {
+        let snapshots = Snapshots::new(at(3));
+        assert_eq!(snapshots.next_horizon(|| at(30), 10), at(20));
+        assert_eq!(snapshots.horizon(), at(3));
+        assert_eq!(snapshots.register_at(at(3)), Ok(()));
     }
 
     #[test]

@@ -266,7 +266,8 @@ impl Store {
     /// Does what is due most, if anything is.
     fn compact_some(self: &Arc<Self>) -> Result<Progress> {
         let tables = Arc::clone(&self.version.load().tables);
-        let horizon = self.advance_horizon();
+        // Only who drops something moves the horizon.
+        let horizon = self.snapshots.next_horizon(|| self.visible(), self.options.history);
         let (accounting, runs) = {
             let manifest = self.manifest.lock();
             let state = manifest.state();
