@@ -325,7 +325,7 @@ impl Store {
             runs_max: self.options.level0_runs,
             index_records_max: self.options.compaction_bytes() / merging::INDEX_BYTES_A_RECORD,
             level0_bytes: accounting.level0_bytes,
-            unsealed_bytes: self.unsealed_bytes(tables),
+            unsealed_bytes: self.unsealed_bytes(tables, activity),
             live_bytes: accounting.live_bytes(),
             garbage_bytes: accounting.garbage_bytes,
             shadowed_bytes: accounting.shadowed_bytes,
@@ -336,9 +336,9 @@ impl Store {
         }
     }
 
-    /// Bytes of log whose records are not sealed; at least those of as many sealed records, since
-    /// a tombstone, which is small, frees what it deletes.
-    fn unsealed_bytes(&self, tables: &Tables) -> u64 {
+    /// Bytes of log whose records are not sealed; for an idle store at least those of as many sealed
+    /// records, since a tombstone, which is small, frees what it deletes.
+    fn unsealed_bytes(&self, tables: &Tables, activity: Activity) -> u64 {
         let version = self.version.load();
         let (mut bytes, mut records) = (0, 0);
         // Of marks alone nothing would remain.
@@ -346,6 +346,9 @@ impl Store {
         for run in runs.filter(|run| run.has_records()) {
             bytes += run.end() - LOG_START;
             records += run.memtable.len() as u64;
+        }
+        if activity != Activity::Idle {
+            return bytes;
         }
         let sealed = tables.metas().map(|meta| (meta.content_bytes, meta.records));
         let (content, count) = sealed.fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
@@ -443,7 +446,8 @@ impl Store {
             mergeable_runs(tables, manifest.state())
         };
         let counts = self.counts(tables, accounting, runs.iter().map(|(_, counts)| *counts));
-        let when_idle = Counts { activity: Activity::Idle, ..counts };
+        let unsealed_bytes = self.unsealed_bytes(tables, Activity::Idle);
+        let when_idle = Counts { activity: Activity::Idle, unsealed_bytes, ..counts };
         stats.compaction_due = self.options.compaction == Compaction::Automatic
             && decide(&when_idle) != Decision::Rest;
         let control = self.compactor.control.lock();
