@@ -17,7 +17,7 @@ pub(crate) mod territory;
 pub(crate) use accounting::Accounting;
 pub(crate) use keeper::{Fate, Keeper, Older};
 pub(crate) use merge::{Entry, Input, Merge};
-pub(crate) use outputs::{Output, Outputs, SegmentSize};
+pub(crate) use outputs::{Output, Outputs, SegmentSize, files_made};
 pub use policy::CompactionReason;
 pub(crate) use policy::{Activity, Counts, Decision, Mergeable, RunCounts, decide};
 pub(crate) use territory::{Plan, Sizes, plan};

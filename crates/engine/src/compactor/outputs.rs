@@ -16,6 +16,12 @@ pub(crate) struct Output {
     pub(crate) keys: KeyRange,
 }
 
+/// The bytes of the files that were made, and the files, for who publishes them.
+pub(crate) fn files_made(outputs: Vec<Output>) -> (u64, Vec<Arc<SegmentFile>>) {
+    let bytes = outputs.iter().map(|output| output.meta.file_bytes()).sum();
+    (bytes, outputs.into_iter().map(|output| output.file).collect())
+}
+
 /// When a segment is complete: at whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSize {

@@ -193,6 +193,15 @@ impl Chain {
         }
     }
 
+    /// The newest version of a key, of any kind, not judged. Costs [`Chain::find`], and in an entry
+    /// [`SealedSegment::find_newest`].
+    pub(crate) fn find_newest(&self, key: Key<'_>, regime: Regime) -> Result<Option<Record>> {
+        match self.find(key.collection, key.id) {
+            Some(entry) => entry.segment.find_newest(key, regime),
+            None => Ok(None),
+        }
+    }
+
     /// A cursor over all records of the chain. Touches no file before its first seek.
     pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> impl Cursor + use<> {
         ChainCursor::new(Arc::clone(self), regime, SealedSegment::cursor)

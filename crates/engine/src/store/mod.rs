@@ -35,7 +35,6 @@ use std::path::Path;
 use arc_swap::ArcSwap;
 
 use crate::clock::Clock;
-use crate::compactor::Accounting;
 use crate::disk::DiskLock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
@@ -170,7 +169,6 @@ impl Store {
         older.retain(|version| version.strong_count() > 0);
         older.push(Arc::downgrade(&current));
         drop(older);
-        self.governor.observe_files(self.version.load().tables.file_bytes());
     }
 
     /// Publishes a version whose sealed segments are what the manifest says now. The caller holds
@@ -182,6 +180,7 @@ impl Store {
             let manifest = self.manifest.lock();
             Tables::build(manifest.state(), &self.files, &before, handed.flatten())
         };
+        self.governor.observe_files(tables.file_bytes());
         let tables = Arc::new(tables);
         self.publish(|version| Version {
             active: Arc::clone(&version.active),
@@ -198,12 +197,8 @@ impl Store {
         let version = self.version.load_full();
         let tables = &version.tables;
         let horizon = self.snapshots.horizon();
-        let (accounting, manifest_bytes) = {
-            let manifest = self.manifest.lock();
-            // As compaction would see it: what a released snapshot saw is no longer pinned.
-            let next = self.snapshots.next_horizon(|| self.visible(), self.options.history);
-            (Accounting::of(manifest.state(), next), manifest.written_bytes())
-        };
+        // As compaction would see it: what a released snapshot saw is no longer pinned.
+        let survey = self.survey(tables);
         let mut stats = Stats {
             segments_unsealed: 1 + version.frozen.len() as u64,
             visible_sequence: self.visible().0,
@@ -215,15 +210,15 @@ impl Store {
             recovery: self.recovery.clone(),
             ..self.counters.stats()
         };
-        stats.written_bytes += manifest_bytes;
+        stats.written_bytes += self.manifest.lock().written_bytes();
         stats.count_tables(tables);
-        stats.account(&accounting);
+        stats.account(&survey.accounting);
         for run in version.frozen.iter().chain(std::iter::once(&version.active)) {
             stats.memtable_records += run.memtable.len() as u64;
             stats.memtable_bytes += run.memtable.bytes() as u64;
             stats.log_bytes += run.end();
         }
-        self.compaction_stats(tables, &accounting, &mut stats);
+        self.compaction_stats(tables, &survey, &mut stats);
         stats
     }
 }

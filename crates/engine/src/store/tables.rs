@@ -98,10 +98,7 @@ impl Level0Run {
     pub(crate) fn find_newest(&self, key: Key<'_>, regime: Regime) -> Result<Option<Record>> {
         match self {
             Self::Segment(segment) => segment.find_newest(key, regime),
-            Self::Chain(chain) => match chain.find(key.collection, key.id) {
-                Some(entry) => entry.segment().find_newest(key, regime),
-                None => Ok(None),
-            },
+            Self::Chain(chain) => chain.find_newest(key, regime),
         }
     }
 }
@@ -277,11 +274,7 @@ impl Tables {
                 return Ok(superseded(&record));
             }
         }
-        let record = match self.level1.find(key.collection, key.id) {
-            Some(entry) => entry.segment().find_newest(key, regime)?,
-            None => None,
-        };
-        Ok(record.as_ref().map_or(0, superseded))
+        Ok(self.level1.find_newest(key, regime)?.as_ref().map_or(0, superseded))
     }
 
     /// Pushes a cursor for each run.

@@ -10,10 +10,12 @@ use std::ops::Range;
 use super::super::Store;
 use super::super::tables::{Level0, Tables};
 use super::Work;
-use super::merging::{Kept, Rules, index_memory, kept, sorted_memory, sorted_records_max};
+use super::merging::{Kept, Rules, index_memory, kept, retire, sorted_memory, sorted_records_max};
 use super::suspects::Suspects;
 use super::sweep::{files_of, room_for};
-use crate::compactor::{Fate, Merge, Older, Outputs, RunCounts, SegmentSize};
+use crate::compactor::{
+    CompactionReason, Fate, Merge, Older, Outputs, RunCounts, SegmentSize, files_made,
+};
 use crate::error::{Error, Result};
 use crate::format::{Age, CollectionId, Edit, Key, Placement, SealedMeta, SegmentId, Sequence};
 use crate::segment::{DataSegment, IndexEntry, IndexWriter, SealedSegment};
@@ -93,15 +95,12 @@ impl Store {
         self.note_memory(index_memory(parts.records));
         let mut writer = self.index_writer(&metas, parts.records)?;
         let mut sample = Sample::default();
-        let rules = parts.rules(horizon, &collections, u64::MAX);
+        let rules = parts.rules(horizon, &collections);
         let suspects = self.suspects(tables);
         let merged = self.merge(
             &mut merge,
             &rules,
-            |merge, key| match self.older(tables, &parts, key)? {
-                Older::Impossible if suspects.have(key, merge.lost())? => Ok(Older::Possible),
-                older => Ok(older),
-            },
+            |merge, key| self.older(tables, &parts, &suspects, merge, key),
             |merge, Kept { source, entry, fate, .. }| {
                 let key = Key::new(entry.collection(), entry.id());
                 let (file, offset) = merge.place(source)?;
@@ -146,7 +145,7 @@ impl Store {
         }
         edits.extend(superfluous.iter().map(|&segment| Edit::Removed { segment }));
         self.publish_compaction(tables, &edits, &made, &superfluous)?;
-        self.began(crate::compactor::CompactionReason::Indexes);
+        self.began(CompactionReason::Indexes);
         Ok(work)
     }
 
@@ -171,15 +170,12 @@ impl Store {
         let capacity = parts.room;
         let mut outputs = Outputs::new(|| self.sorted_writer(capacity), size);
         let mut sample = Sample::default();
-        let rules = parts.rules(horizon, &collections, u64::MAX);
+        let rules = parts.rules(horizon, &collections);
         let suspects = self.suspects(tables);
         let merged = self.merge(
             &mut merge,
             &rules,
-            |merge, key| match self.older(tables, &parts, key)? {
-                Older::Impossible if suspects.have(key, merge.lost())? => Ok(Older::Possible),
-                older => Ok(older),
-            },
+            |merge, key| self.older(tables, &parts, &suspects, merge, key),
             |_, Kept { entry, fate, is_new_id, .. }| {
                 if fate == Fate::Newest {
                     sample.pass(entry.collection(), entry.id());
@@ -204,38 +200,36 @@ impl Store {
         {
             let manifest = self.manifest.lock();
             for segment in parts.files() {
-                if lost.contains(&segment) || manifest.state().damaged.contains(&segment) {
-                    edits.push(Edit::Placed { segment, placement: Placement::Quarantined });
-                } else {
-                    edits.push(Edit::Removed { segment });
-                    superfluous.push(segment);
-                }
+                let edit = retire(segment, manifest.state(), &lost, &mut superfluous);
+                edits.push(edit);
             }
         }
-        let work = Work {
-            read_bytes: merged.read_bytes,
-            written_bytes: outputs.iter().map(|output| output.meta.file_bytes()).sum(),
-        };
-        let made: Vec<_> = outputs.into_iter().map(|output| output.file).collect();
+        let (written_bytes, made) = files_made(outputs);
         self.publish_compaction(tables, &edits, &made, &superfluous)?;
-        self.began(crate::compactor::CompactionReason::Documents);
-        Ok(work)
+        self.began(CompactionReason::Documents);
+        Ok(Work { read_bytes: merged.read_bytes, written_bytes })
     }
 
-    fn began(&self, reason: crate::compactor::CompactionReason) {
+    fn began(&self, reason: CompactionReason) {
         self.compactor.control.lock().count(reason);
     }
 
-    /// Whether older runs than those that are merged, or level 1, may have a version of the key.
-    fn older(&self, tables: &Tables, parts: &Parts, key: Key<'_>) -> Result<Older> {
+    /// Whether older runs than those that are merged, level 1, or a record whose id is damaged may
+    /// be a version of the key.
+    fn older(
+        &self,
+        tables: &Tables,
+        parts: &Parts,
+        suspects: &Suspects<'_>,
+        merge: &Merge,
+        key: Key<'_>,
+    ) -> Result<Older> {
         let is_oldest = tables.level0.last().is_some_and(|oldest| oldest.age == parts.oldest);
         if !is_oldest {
             return Ok(Older::Possible);
         }
-        let Some(entry) = tables.level1.find(key.collection, key.id) else {
-            return Ok(Older::Impossible);
-        };
-        match entry.segment().find_newest(key, self.governor.regime()) {
+        match tables.level1.find_newest(key, self.governor.regime()) {
+            Ok(None) if suspects.have(key, merge.lost())? => Ok(Older::Possible),
             Ok(None) => Ok(Older::Impossible),
             Ok(Some(_)) | Err(Error::Corrupt { .. }) => Ok(Older::Possible),
             Err(e) => Err(e),
@@ -283,13 +277,10 @@ impl Parts {
         Merge::new(inputs, None, store.compaction_access())
     }
 
-    fn rules<'a>(
-        &self,
-        horizon: Sequence,
-        collections: &'a BTreeSet<CollectionId>,
-        bytes_max: u64,
-    ) -> Rules<'a> {
-        Rules { until: None, horizon, level0_sources: self.inputs, collections, bytes_max }
+    /// To the end of all keys, however much that writes.
+    fn rules<'a>(&self, horizon: Sequence, collections: &'a BTreeSet<CollectionId>) -> Rules<'a> {
+        let (level0_sources, bytes_max) = (self.inputs, u64::MAX);
+        Rules { until: None, horizon, level0_sources, collections, bytes_max }
     }
 
     /// All files of the runs.

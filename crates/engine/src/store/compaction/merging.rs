@@ -9,7 +9,7 @@ use crate::compactor::accounting::is_gone;
 use crate::compactor::{Entry, Fate, Keeper, Merge, Older};
 use crate::disk::Access;
 use crate::error::Result;
-use crate::format::{CollectionId, FullKey, Key, Kind, Sequence};
+use crate::format::{CollectionId, Edit, FullKey, Key, Kind, Placement, SegmentId, Sequence};
 use crate::manifest::ManifestState;
 use crate::segment::{Regime, SortedWriter};
 use crate::sync::Ordering as MemoryOrdering;
@@ -56,6 +56,21 @@ pub(super) struct Kept<'a> {
 /// The collections that were not dropped at or below a horizon.
 pub(super) fn kept(state: &ManifestState, horizon: Sequence) -> BTreeSet<CollectionId> {
     state.collections.keys().copied().filter(|&id| !is_gone(state, id, horizon)).collect()
+}
+
+/// What becomes of a file whose records were merged: it goes, unless it has records whose ids are
+/// not known. `superfluous` gathers those that go.
+pub(super) fn retire(
+    segment: SegmentId,
+    state: &ManifestState,
+    lost: &BTreeSet<SegmentId>,
+    superfluous: &mut Vec<SegmentId>,
+) -> Edit {
+    if lost.contains(&segment) || state.damaged.contains(&segment) {
+        return Edit::Placed { segment, placement: Placement::Quarantined };
+    }
+    superfluous.push(segment);
+    Edit::Removed { segment }
 }
 
 impl Store {

@@ -119,6 +119,13 @@ struct Work {
     written_bytes: u64,
 }
 
+/// What is there to merge.
+pub(super) struct Survey {
+    pub(super) accounting: Accounting,
+    /// The runs of level 0 that no sweep covers, newest first.
+    runs: Vec<(Level0, RunCounts)>,
+}
+
 impl Store {
     /// Looks soon whether compaction is due.
     pub(super) fn schedule_compaction(self: &Arc<Self>) {
@@ -266,15 +273,9 @@ impl Store {
     /// Does what is due most, if anything is.
     fn compact_some(self: &Arc<Self>) -> Result<Progress> {
         let tables = Arc::clone(&self.version.load().tables);
-        // Only who drops something moves the horizon.
-        let horizon = self.snapshots.next_horizon(|| self.visible(), self.options.history);
-        let (accounting, runs) = {
-            let manifest = self.manifest.lock();
-            let state = manifest.state();
-            (Accounting::of(state, horizon), mergeable_runs(&tables, state))
-        };
-        self.throttle_writers(&tables, &accounting, runs.len());
-        let counts = self.counts(&tables, &accounting, runs.iter().map(|(_, counts)| *counts));
+        let Survey { accounting, runs } = self.survey(&tables);
+        let counts = self.counts(&tables, &accounting, &runs);
+        self.throttle_writers(&tables, &accounting, &counts);
         let start = self.clock.now();
         let (reason, work) = match decide(&counts) {
             Decision::Rest => return Ok(Progress::Rest),
@@ -303,11 +304,20 @@ impl Store {
         Ok(Progress::More)
     }
 
+    /// Looks at what the manifest says of the tables. Moves no horizon: only who drops something
+    /// does.
+    pub(super) fn survey(&self, tables: &Tables) -> Survey {
+        let horizon = self.snapshots.next_horizon(|| self.visible(), self.options.history);
+        let manifest = self.manifest.lock();
+        let state = manifest.state();
+        Survey { accounting: Accounting::of(state, horizon), runs: mergeable_runs(tables, state) }
+    }
+
     fn counts(
         &self,
         tables: &Tables,
         accounting: &Accounting,
-        runs: impl Iterator<Item = RunCounts>,
+        runs: &[(Level0, RunCounts)],
     ) -> Counts {
         let is_forced = {
             let control = self.compactor.control.lock();
@@ -321,7 +331,7 @@ impl Store {
             Activity::Busy
         };
         Counts {
-            runs: runs.collect(),
+            runs: runs.iter().map(|(_, counts)| *counts).collect(),
             runs_max: self.options.level0_runs,
             index_records_max: self.options.compaction_bytes() / merging::INDEX_BYTES_A_RECORD,
             level0_bytes: accounting.level0_bytes,
@@ -362,8 +372,7 @@ impl Store {
     }
 
     /// Sets the rate at which writers go on.
-    fn throttle_writers(&self, tables: &Tables, accounting: &Accounting, runs: usize) {
-        let counts = self.counts(tables, accounting, std::iter::empty());
+    fn throttle_writers(&self, tables: &Tables, accounting: &Accounting, counts: &Counts) {
         let level1_left = match &tables.sweep {
             Some(sweep) if accounting.level0_disk_bytes > 0 => {
                 let left = accounting.level0_disk_bytes.saturating_sub(sweep.merged_bytes);
@@ -371,8 +380,8 @@ impl Store {
             }
             _ => accounting.level1_bytes,
         };
-        let runs_max = self.options.level0_runs as u64;
-        let excess = (runs as u64).saturating_sub(runs_max) * 100 / runs_max;
+        let (runs, runs_max) = (counts.runs.len() as u64, counts.runs_max as u64);
+        let excess = runs.saturating_sub(runs_max) * 100 / runs_max;
         let files = accounting.level0_disk_bytes + accounting.level1_bytes;
         let debt = Debt {
             excess_bytes: (files + counts.unsealed_bytes).saturating_sub(counts.live_bytes),
@@ -438,14 +447,10 @@ impl Store {
     pub(super) fn compaction_stats(
         &self,
         tables: &Tables,
-        accounting: &Accounting,
+        survey: &Survey,
         stats: &mut crate::stats::Stats,
     ) {
-        let runs = {
-            let manifest = self.manifest.lock();
-            mergeable_runs(tables, manifest.state())
-        };
-        let counts = self.counts(tables, accounting, runs.iter().map(|(_, counts)| *counts));
+        let counts = self.counts(tables, &survey.accounting, &survey.runs);
         let unsealed_bytes = self.unsealed_bytes(tables, Activity::Idle);
         let when_idle = Counts { activity: Activity::Idle, unsealed_bytes, ..counts };
         stats.compaction_due = self.options.compaction == Compaction::Automatic

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 
 use super::super::Store;
 use super::super::tables::{Cover, Level0, Level0Run, Tables};
-use super::merging::{Rules, kept, sorted_memory, sorted_records_max};
+use super::merging::{Rules, kept, retire, sorted_memory, sorted_records_max};
 use super::{Sample, Work, share};
 use crate::compactor::{
     CompactionReason, Fate, Input, Merge, Older, Output, Outputs, Plan, SegmentSize, Sizes,
-    accounting, plan, territory,
+    accounting, files_made, plan, territory,
 };
 use crate::error::Result;
 use crate::format::{
@@ -214,16 +214,12 @@ impl Store {
                 gone.extend(last_gone);
             }
         }
-        let work = Work {
-            read_bytes: merged.read_bytes,
-            written_bytes: outputs.iter().map(|output| output.meta.file_bytes()).sum(),
-        };
-        let made: Vec<_> = outputs.into_iter().map(|output| output.file).collect();
+        let (written_bytes, made) = files_made(outputs);
         self.publish_compaction(tables, &edits, &made, &gone)?;
         if next.is_none() {
             self.sweep_ended();
         }
-        Ok(work)
+        Ok(Work { read_bytes: merged.read_bytes, written_bytes })
     }
 
     /// What a step changes, and the files that it makes superfluous.
@@ -261,13 +257,7 @@ impl Store {
                     let placement = Placement::Level1 { keys, lower: Bound::Clipped };
                     edits.push(Edit::Placed { segment, placement });
                 }
-                _ if lost.contains(&segment) || manifest.state().damaged.contains(&segment) => {
-                    edits.push(Edit::Placed { segment, placement: Placement::Quarantined });
-                }
-                _ => {
-                    edits.push(Edit::Removed { segment });
-                    gone.push(segment);
-                }
+                _ => edits.push(retire(segment, manifest.state(), lost, &mut gone)),
             }
         }
         (edits, gone)
@@ -287,12 +277,7 @@ impl Store {
         let state = manifest.state();
         for segment in swept(tables).flat_map(|run| run.run.segments()) {
             for segment in files_of(&segment) {
-                if lost.contains(&segment) || state.damaged.contains(&segment) {
-                    edits.push(Edit::Placed { segment, placement: Placement::Quarantined });
-                } else {
-                    edits.push(Edit::Removed { segment });
-                    superfluous.push(segment);
-                }
+                edits.push(retire(segment, state, lost, &mut superfluous));
             }
         }
         let all = state.collections.keys().copied();
