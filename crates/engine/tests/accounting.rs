@@ -11,7 +11,7 @@ use common::{DB, Seed, tiny_on};
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
 use engine::executor::Stepped;
-use engine::{Collection, Compaction, CompactionReason, Database, Options, Stats, bson};
+use engine::{Batch, Collection, Compaction, CompactionReason, Database, Options, Stats, bson};
 
 /// A database whose background is stepped by hand, and the bytes of each document that it has.
 struct World {
@@ -392,4 +392,25 @@ fn what_a_snapshot_keeps_is_pinned_until_it_is_released() {
     world.database.compact().unwrap();
     world.assert_settled("of nothing");
     assert_eq!(world.stats().segments_sealed, 0);
+}
+
+/// Every group that follows a sync begins with a mark, and every batch with its framing: neither is
+/// anything that the user wrote.
+#[test]
+fn user_bytes_are_ids_and_documents_and_nothing_else() {
+    let mut world = World::new(tiny_on);
+    let before = world.stats().user_bytes;
+    for n in 0..5 {
+        world.put(format!("single {n}"), 10);
+        world.database.sync().unwrap();
+    }
+    let mut batch = Batch::new();
+    for n in 0..5 {
+        batch.put(&world.things, n, &bson::doc! {}).unwrap();
+    }
+    batch.delete(&world.things, "single 0").unwrap();
+    world.database.write(batch).unwrap();
+    // An integer's id takes 9 bytes, an empty document 5, and of the tombstone the id counts.
+    let batched = 5 * (9 + 5) + 1 + "single 0".len() as u64;
+    assert_eq!(world.stats().user_bytes - before, world.live_bytes() + batched);
 }

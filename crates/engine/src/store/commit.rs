@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::{LogState, Store, TailChunk};
 use crate::error::{Error, Result};
 use crate::format::{
-    CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, Sequence, append_record, place_record,
-    record_len,
+    CollectionId, Key, Kind, LOG_START, RECORD_HEADER_BYTES, RecordHeader, Sequence, append_record,
+    key_hash, place_record, record_len,
 };
 use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
@@ -92,7 +92,7 @@ impl Store {
             let written = if group.records == 0 {
                 self.write_mark(state)
             } else {
-                self.write_group(state, group.durable, group.last)
+                self.write_group(state, &group)
             };
             written.map_err(|e| {
                 state.failure = Some(e.clone());
@@ -111,8 +111,13 @@ impl Store {
         let limit = self.log_limit(&run);
         let room = run.memtable.capacity() - run.memtable.len();
         let conditional = members.iter().any(|member| member.request.condition.is_some());
-        let mut staged =
-            Staged { decided: 0, records: 0, durable: self.is_durable(), last: state.last };
+        let mut staged = Staged {
+            decided: 0,
+            records: 0,
+            content_bytes: 0,
+            durable: self.is_durable(),
+            last: state.last,
+        };
         let mut keys: Vec<u64> = Vec::new();
         let mut count = 0;
         state.buffer.clear();
@@ -130,9 +135,10 @@ impl Store {
             if end > limit || count + request.count as usize > room {
                 break;
             }
-            staged.last = place(&mut state.buffer, &run, request, staged.last, |key| {
+            staged.last = place(&mut state.buffer, &run, request, staged.last, |header, id| {
+                staged.content_bytes += header.content_len();
                 if conditional {
-                    keys.push(key);
+                    keys.push(key_hash(header.collection, id));
                 }
             });
             count += request.count as usize;
@@ -176,12 +182,8 @@ impl Store {
 
     /// One write, the sync if asked for, then visibility. After an error nothing of the group is
     /// visible.
-    fn write_group(
-        self: &Arc<Self>,
-        state: &mut LogState,
-        durable: bool,
-        last: Sequence,
-    ) -> Result<()> {
+    fn write_group(self: &Arc<Self>, state: &mut LogState, group: &Staged) -> Result<()> {
+        let Staged { durable, last, .. } = *group;
         // Sequences of a failed group are never used again, so that its bytes cannot be taken for
         // later ones.
         let before = std::mem::replace(&mut state.last, last);
@@ -195,8 +197,7 @@ impl Store {
         run.index(&state.buffer, offset, |change| self.catalogue.apply(change))?;
         run.publish(end, last);
         self.visible.0.store(last.0, Ordering::Release);
-        let content = records(&state.buffer).map(|(_, header)| header.content_len()).sum();
-        self.counters.committed(last.0 - before.0, content);
+        self.counters.committed(last.0 - before.0, group.content_bytes);
 
         self.last_write_ns.store(self.now_ns(), Ordering::Relaxed);
         self.arm_idle();
@@ -307,18 +308,20 @@ fn flush_bytes(options: &Options) -> u64 {
 struct Staged {
     decided: usize,
     records: usize,
+    /// Ids and documents: marks and the framing of batches are not the user's.
+    content_bytes: u64,
     durable: bool,
     last: Sequence,
 }
 
-/// Copies a request's records to the end of the buffer and gives them their places. The sequence of
-/// its last record.
+/// Copies a request's records to the end of the buffer and gives them their places; `visit` sees
+/// those that have a sequence of their own, with their ids. The sequence of the last record.
 fn place(
     buffer: &mut Vec<u8>,
     run: &crate::log::Run,
     request: &Request,
     mut last: Sequence,
-    mut key: impl FnMut(u64),
+    mut visit: impl FnMut(&RecordHeader, &[u8]),
 ) -> Sequence {
     let start = buffer.len();
     buffer.extend_from_slice(&request.bytes);
@@ -327,7 +330,7 @@ fn place(
         if header.is_counted() {
             last = sequence;
             let id = &request.bytes[at + RECORD_HEADER_BYTES..at + header.document_start()];
-            key(crate::format::key_hash(header.collection, id));
+            visit(&header, id);
         }
         let from = start + at;
         let to = from + record_len(usize::from(header.id_len), header.document_len as usize);
