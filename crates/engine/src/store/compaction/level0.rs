@@ -229,7 +229,9 @@ impl Store {
             return Ok(Older::Possible);
         }
         match tables.level1.find_newest(key, self.governor.regime()) {
-            Ok(None) if suspects.have(key, merge.lost())? => Ok(Older::Possible),
+            Ok(None) if suspects.have((key.collection, key.id), merge.lost())? => {
+                Ok(Older::Possible)
+            }
             Ok(None) => Ok(Older::Impossible),
             Ok(Some(_)) | Err(Error::Corrupt { .. }) => Ok(Older::Possible),
             Err(e) => Err(e),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::tables::Tables;
 use crate::error::{Error, Result};
-use crate::format::{Key, SegmentId};
+use crate::format::{CollectionId, Key, SegmentId};
 use crate::segment::{Regime, SealedSegment};
 use crate::sync::Arc;
 
@@ -41,9 +41,19 @@ impl<'a> Suspects<'a> {
 
     /// Whether a damaged record may be a version of the key. `lost` are the segments in which the
     /// merge has found some by now: it has passed their places when it comes to the key.
-    pub(super) fn have(&self, key: Key<'_>, lost: &BTreeSet<SegmentId>) -> Result<bool> {
+    pub(super) fn have(
+        &self,
+        (collection, id): (CollectionId, &[u8]),
+        lost: &BTreeSet<SegmentId>,
+    ) -> Result<bool> {
         self.add(lost);
-        for segment in self.segments.borrow().values() {
+        let segments = self.segments.borrow();
+        // Nearly always: then a record costs a look at two empty sets, and no hash.
+        if segments.is_empty() {
+            return Ok(false);
+        }
+        let key = Key::new(collection, id);
+        for segment in segments.values() {
             match segment.find_newest(key, self.regime) {
                 Ok(_) => {}
                 Err(Error::Corrupt { .. }) => return Ok(true),

@@ -17,7 +17,7 @@ use crate::compactor::{
 };
 use crate::error::Result;
 use crate::format::{
-    Age, Bound, Edit, FullKey, Key, KeyRange, Placement, SegmentId, Sequence, Side, SweepState,
+    Age, Bound, Edit, FullKey, KeyRange, Placement, SegmentId, Sequence, Side, SweepState,
 };
 use crate::scan::ChainEntry;
 use crate::segment::{SealedSegment, index_bytes_max};
@@ -165,20 +165,20 @@ impl Store {
             &rules,
             |merge, key| match step.target {
                 // Level 0 up to the cut and level 1 are all there is below.
-                Target::Level1 if !suspects.have(key, merge.lost())? => Ok(Older::Impossible),
+                Target::Level1 if !suspects.have((key.collection, key.id), merge.lost())? => {
+                    Ok(Older::Impossible)
+                }
                 _ => Ok(Older::Possible),
             },
             |merge, kept| {
                 if step.target == Target::Carried && kept.fate == Fate::Newest {
                     sample.pass(kept.entry.collection(), kept.entry.id());
                 }
-                let (collection, id) = kept.entry.key();
-                let key = Key::new(collection, id);
                 let sequence = match step.target {
                     // Every reader sees what is at or below the horizon.
                     Target::Level1
                         if kept.entry.sequence() <= horizon
-                            && !suspects.have(key, merge.lost())? =>
+                            && !suspects.have(kept.entry.key(), merge.lost())? =>
                     {
                         Sequence(0)
                     }
