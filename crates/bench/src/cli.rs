@@ -1,5 +1,6 @@
 //! The command line. Bad input is one line on standard error and exit code 2.
 
+mod common;
 mod jobs;
 mod sequence;
 
@@ -8,24 +9,22 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use self::common::{PlaceArguments, WindowArguments, config};
 use self::jobs::{AmplificationArguments, OpenTimeArguments};
 use self::sequence::SequenceArguments;
-use crate::measure::machine;
 use crate::report::PageRequest;
 use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
-use crate::store::{Durability, Statistics, StoreConfig, StoreKind};
+use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
 
 /// The hidden subcommand of a cell's process.
 pub(crate) const CHILD: &str = "cell";
 
 const RECORDS_MAX: u64 = 1_000_000_000;
-const OPERATIONS_MAX: u64 = 1_000_000_000_000;
 const MEMORY_MAX: u64 = 1 << 40;
 const MEMORY_MIN: u64 = 64 << 10;
 /// The engine's limit.
 const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
-const SECONDS_MAX: f64 = 86_400.0;
 
 /// What the program is asked to do.
 #[derive(Debug)]
@@ -103,24 +102,8 @@ struct GridArguments {
     /// Bytes of a field.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     field_bytes: u32,
-    /// Repeats of every cell.
-    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    repeats: u32,
-    /// Shortest window of a cell, in seconds.
-    #[arg(long, default_value = "5", value_parser = seconds)]
-    seconds: f64,
-    /// Warm-up before a window, in seconds.
-    #[arg(long, default_value = "1", value_parser = seconds)]
-    warmup_seconds: f64,
-    /// Fewest operations in a window.
-    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
-    operations: u64,
-    /// Operations of each workload on which the stores' answers are compared.
-    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
-    digest_operations: u64,
-    /// Equal seeds give equal operations.
-    #[arg(long, default_value = "42")]
-    seed: u64,
+    #[command(flatten)]
+    window: WindowArguments,
     /// Use this request distribution in every workload instead of YCSB's.
     #[arg(long, value_enum)]
     distribution: Option<Distribution>,
@@ -136,12 +119,8 @@ struct GridArguments {
     /// Block cache, in bytes; Sediment's memory budget is this and the memtable.
     #[arg(long, default_value = "8388608", value_parser = clap::value_parser!(u64).range(MEMORY_MIN..=MEMORY_MAX))]
     cache_bytes: u64,
-    /// Folder in which the stores' data is kept during the run [default: cargo's target folder].
-    #[arg(long)]
-    data: Option<PathBuf>,
-    /// Folder for the results file.
-    #[arg(long, default_value = "bench-results")]
-    results: PathBuf,
+    #[command(flatten)]
+    place: PlaceArguments,
     /// Falsify one byte that this store answers, to show that the run fails.
     #[arg(long, hide = true)]
     plant_wrong_byte: Option<StoreKind>,
@@ -189,15 +168,6 @@ fn one_line(message: &str) -> String {
     if text.starts_with("error: ") { text } else { format!("error: {text}; try --help") }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= SECONDS_MAX {
-        Ok(seconds)
-    } else {
-        Err(format!("must be above 0 and at most {SECONDS_MAX}"))
-    }
-}
-
 /// A bench of one grid; `records` and `memtable_bytes` are its defaults.
 fn grid(
     bench: Bench,
@@ -211,33 +181,26 @@ fn grid(
             shape.fields, shape.field_bytes
         )));
     }
+    let memtable_bytes = arguments.memtable_bytes.unwrap_or(memtable_bytes);
+    let budget = (memtable_bytes, arguments.cache_bytes);
     let grid = Grid {
         bench,
         stores: unique(arguments.stores, "store")?,
         workloads: unique(arguments.workloads, "workload")?,
         threads: unique(arguments.threads, "number of threads")?,
-        config: StoreConfig {
-            durability: arguments.durability,
-            memtable_bytes: arguments.memtable_bytes.unwrap_or(memtable_bytes),
-            cache_bytes: arguments.cache_bytes,
-            cores: machine::cores(),
-            statistics: Statistics::Off,
-        },
+        config: config(budget, arguments.durability, Statistics::Off),
         records: arguments.records.unwrap_or(records),
         shape,
         keys: KeyFormat { order: arguments.insert_order, zero_padding: arguments.zero_padding },
         distribution: arguments.distribution,
-        repeats: arguments.repeats,
-        warmup_seconds: arguments.warmup_seconds,
-        seconds: arguments.seconds,
-        operations: arguments.operations,
-        digest_operations: arguments.digest_operations,
-        seed: arguments.seed,
+        repeats: arguments.window.repeats,
+        window: arguments.window.window(),
+        digest_operations: arguments.window.digest_operations,
+        seed: arguments.window.seed,
         plant: arguments.plant_wrong_byte,
     };
     check_raw(&grid)?;
-    let place = Place { data: arguments.data, results: arguments.results };
-    Ok(Command::Bench { place, grids: vec![grid] })
+    Ok(Command::Bench { place: arguments.place.into(), grids: vec![grid] })
 }
 
 /// Raw has no group commit, and says nothing about anything but durable writes.
@@ -273,9 +236,13 @@ fn invalid(message: String) -> clap::Error {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &str) -> Result<Grid, String> {
+    pub(super) fn parsed(arguments: &str) -> Result<Command, String> {
         let arguments = ["bench"].into_iter().chain(arguments.split_whitespace());
-        match parse_from(arguments).map_err(|error| one_line(&error.to_string()))? {
+        parse_from(arguments).map_err(|error| one_line(&error.to_string()))
+    }
+
+    fn grid(arguments: &str) -> Result<Grid, String> {
+        match parsed(arguments)? {
             Command::Bench { grids, .. } => Ok(grids.into_iter().next().expect("a grid")),
             command => panic!("{command:?}"),
         }
@@ -289,8 +256,8 @@ mod tests {
 
     #[test]
     fn table_bound_has_the_documented_defaults() {
-        let grid = parsed("table-bound").unwrap();
-        assert_eq!((grid.records, grid.repeats, grid.operations), (300_000, 3, 20_000));
+        let grid = grid("table-bound").unwrap();
+        assert_eq!((grid.records, grid.repeats, grid.window.operations), (300_000, 3, 20_000));
         assert_eq!((grid.config.memtable_bytes, grid.config.cache_bytes), (4 << 20, 8 << 20));
         assert_eq!(grid.shape, DocumentShape { fields: 1, field_bytes: 100 });
         assert_eq!(grid.config.durability, Durability::Durable);
@@ -299,8 +266,7 @@ mod tests {
 
     #[test]
     fn lists_are_parsed_and_repetitions_refused() {
-        let grid =
-            parsed("memtable-bound --threads 1,16 --workloads c,E --stores rocksdb").unwrap();
+        let grid = grid("memtable-bound --threads 1,16 --workloads c,E --stores rocksdb").unwrap();
         assert_eq!((grid.threads, grid.stores), (vec![1, 16], vec![StoreKind::RocksDb]));
         assert_eq!(grid.workloads, [Workload::C, Workload::E]);
         assert!(parsed("table-bound --workloads a,a").unwrap_err().contains("twice"));

@@ -1,45 +1,13 @@
 //! The arguments of the jobs that measure something else than a rate: write amplification, and the
 //! time of opening.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
+use super::common::{DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, config};
 use super::{Command, RECORDS_MAX, invalid, unique};
-use crate::measure::machine;
-use crate::run::{Amplification, OpenTime, Place};
-use crate::store::{Durability, Statistics, StoreConfig, StoreKind};
-use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat};
-
-/// `Options::default()` of the engine: 16 MiB of memtable in a memory budget of 64 MiB, which
-/// RocksDB has as its memtable and its block cache.
-pub(super) const DEFAULT_BUDGET: (u64, u64) = (16 << 20, 48 << 20);
-pub(super) const FIELD_BYTES_MAX: u32 = (16 << 20) - 64;
-pub(super) const KEYS: KeyFormat = KeyFormat { order: InsertOrder::Hashed, zero_padding: 1 };
-
-#[derive(Debug, Args)]
-pub(super) struct PlaceArguments {
-    /// Folder in which the stores' data is kept during the run [default: cargo's target folder].
-    #[arg(long)]
-    data: Option<PathBuf>,
-    /// Folder for the results file.
-    #[arg(long, default_value = "bench-results")]
-    results: PathBuf,
-}
-
-impl From<PlaceArguments> for Place {
-    fn from(arguments: PlaceArguments) -> Self {
-        Self { data: arguments.data, results: arguments.results }
-    }
-}
-
-pub(super) fn config(
-    (memtable_bytes, cache_bytes): (u64, u64),
-    durability: Durability,
-    statistics: Statistics,
-) -> StoreConfig {
-    StoreConfig { durability, memtable_bytes, cache_bytes, cores: machine::cores(), statistics }
-}
+use crate::run::{Amplification, OpenTime};
+use crate::store::{Durability, Statistics, StoreKind};
+use crate::workload::{Distribution, DocumentShape};
 
 #[derive(Debug, Args)]
 pub(super) struct AmplificationArguments {
@@ -172,13 +140,8 @@ fn bytes(gigabytes: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{one_line, parse_from};
+    use super::super::tests::parsed;
     use super::*;
-
-    fn parsed(arguments: &str) -> Result<Command, String> {
-        let arguments = ["bench"].into_iter().chain(arguments.split_whitespace());
-        parse_from(arguments).map_err(|error| one_line(&error.to_string()))
-    }
 
     #[test]
     fn amplification_has_the_documented_defaults() {

@@ -4,8 +4,10 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::jobs::{DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, config};
-use super::{Command, OPERATIONS_MAX, RECORDS_MAX, invalid, seconds, unique};
+use super::common::{
+    DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, WindowArguments, config,
+};
+use super::{Command, RECORDS_MAX, invalid, unique};
 use crate::run::{Bench, Grid};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{DocumentShape, Workload};
@@ -66,24 +68,8 @@ pub(super) struct SequenceArguments {
     /// Stores, in the order of the first repeat; `raw` takes part in durable A and F.
     #[arg(long, value_delimiter = ',', default_value = "sediment,rocksdb")]
     stores: Vec<StoreKind>,
-    /// Repeats of every cell.
-    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    repeats: u32,
-    /// Shortest window of a cell, in seconds.
-    #[arg(long, default_value = "5", value_parser = seconds)]
-    seconds: f64,
-    /// Warm-up before a window, in seconds.
-    #[arg(long, default_value = "1", value_parser = seconds)]
-    warmup_seconds: f64,
-    /// Fewest operations in a window.
-    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
-    operations: u64,
-    /// Operations of each workload on which the stores' answers are compared.
-    #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
-    digest_operations: u64,
-    /// Equal seeds give equal operations.
-    #[arg(long, default_value = "42")]
-    seed: u64,
+    #[command(flatten)]
+    window: WindowArguments,
     #[command(flatten)]
     place: PlaceArguments,
 }
@@ -106,12 +92,10 @@ pub(super) fn sequence(arguments: SequenceArguments) -> Result<Command, clap::Er
                 shape: size.shape(),
                 keys: KEYS,
                 distribution: None,
-                repeats: arguments.repeats,
-                warmup_seconds: arguments.warmup_seconds,
-                seconds: arguments.seconds,
-                operations: arguments.operations,
-                digest_operations: arguments.digest_operations,
-                seed: arguments.seed,
+                repeats: arguments.window.repeats,
+                window: arguments.window.window(),
+                digest_operations: arguments.window.digest_operations,
+                seed: arguments.window.seed,
                 plant: None,
             });
         }
@@ -125,13 +109,8 @@ pub(super) fn sequence(arguments: SequenceArguments) -> Result<Command, clap::Er
 
 #[cfg(test)]
 mod tests {
-    use super::super::{one_line, parse_from};
+    use super::super::tests::parsed;
     use super::*;
-
-    fn parsed(arguments: &str) -> Result<Command, String> {
-        let arguments = ["bench"].into_iter().chain(arguments.split_whitespace());
-        parse_from(arguments).map_err(|error| one_line(&error.to_string()))
-    }
 
     fn grids(arguments: &str) -> Vec<Grid> {
         match parsed(arguments).unwrap() {

@@ -32,13 +32,19 @@ pub(crate) struct CellSpec {
     pub(crate) threads: u32,
     pub(crate) seed: u64,
     pub(crate) repeat: u32,
+    pub(crate) window: Window,
+    /// Longest wait for background work after the window.
+    pub(crate) patience_seconds: f64,
+}
+
+/// The timed part of a cell. The default is none, for cells that time something else.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Window {
     pub(crate) warmup_seconds: f64,
     /// The window lasts at least this long …
     pub(crate) seconds: f64,
     /// … and until this many operations are done.
     pub(crate) operations: u64,
-    /// Longest wait for background work after the window.
-    pub(crate) patience_seconds: f64,
 }
 
 impl CellSpec {
@@ -60,8 +66,9 @@ impl CellSpec {
         reason = "`as` saturates, and the command line bounds both factors"
     )]
     fn expected_inserts(&self, workload: Workload) -> u64 {
-        let seconds = self.seconds + self.warmup_seconds;
-        let operations = (seconds * EXPECTED_OPERATIONS_PER_SECOND).max(self.operations as f64);
+        let Window { warmup_seconds, seconds, operations } = self.window;
+        let expected = (seconds + warmup_seconds) * EXPECTED_OPERATIONS_PER_SECOND;
+        let operations = expected.max(operations as f64);
         (operations * workload.inserts()).ceil() as u64
     }
 }
@@ -180,9 +187,7 @@ pub(super) mod samples {
             threads: 1,
             seed: 42,
             repeat: 1,
-            warmup_seconds: 0.01,
-            seconds: 0.01,
-            operations: 10,
+            window: Window { warmup_seconds: 0.01, seconds: 0.01, operations: 10 },
             patience_seconds: 60.0,
         }
     }

@@ -98,10 +98,10 @@ impl Clients {
         Ok(Self {
             clients: (0..spec.threads).map(client).collect::<Result<_>>()?,
             counter,
-            warmup: Duration::from_secs_f64(spec.warmup_seconds),
+            warmup: Duration::from_secs_f64(spec.window.warmup_seconds),
             goal: Goal {
-                window: Duration::from_secs_f64(spec.seconds),
-                operations: spec.operations,
+                window: Duration::from_secs_f64(spec.window.seconds),
+                operations: spec.window.operations,
                 done: (0..spec.threads).map(|_| Done::default()).collect(),
             },
         })

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::CellSpec;
+use super::cell::{CellSpec, Window};
 use crate::store::{Durability, StoreConfig, StoreKind};
 use crate::verify::Plant;
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Workload};
@@ -50,9 +50,7 @@ pub(crate) struct Grid {
     pub(crate) keys: KeyFormat,
     pub(crate) distribution: Option<Distribution>,
     pub(crate) repeats: u32,
-    pub(crate) warmup_seconds: f64,
-    pub(crate) seconds: f64,
-    pub(crate) operations: u64,
+    pub(crate) window: Window,
     pub(crate) digest_operations: u64,
     pub(crate) seed: u64,
     /// The store in whose verification one byte is falsified.
@@ -155,9 +153,7 @@ impl Grid {
             threads,
             seed: self.seed,
             repeat,
-            warmup_seconds: self.warmup_seconds,
-            seconds: self.seconds,
-            operations: self.operations,
+            window: self.window,
             patience_seconds: SETTLE_PATIENCE_SECONDS,
         }
     }
@@ -217,9 +213,7 @@ mod tests {
             keys: KeyFormat { order: InsertOrder::Hashed, zero_padding: 1 },
             distribution: None,
             repeats: 3,
-            warmup_seconds: 1.0,
-            seconds: 5.0,
-            operations: 20_000,
+            window: Window { warmup_seconds: 1.0, seconds: 5.0, operations: 20_000 },
             digest_operations: 20_000,
             seed: 42,
             plant: None,

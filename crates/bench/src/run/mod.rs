@@ -24,6 +24,7 @@ use crate::cli::{Command, TableForm};
 use crate::error::Result;
 use crate::report;
 
+pub(crate) use cell::Window;
 pub(crate) use grid::{Bench, Folder, Grid};
 pub(crate) use open_time::OpenTime;
 pub(crate) use session::Place;

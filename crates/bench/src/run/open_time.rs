@@ -5,16 +5,16 @@
 
 use std::time::Duration;
 
-use super::cell::CellSpec;
+use super::cell::{CellSpec, Window};
 use super::data::DataFolder;
-use super::grid::{Folder, in_turn};
+use super::grid::in_turn;
 use super::progress::Progress;
 use super::protocol::{Action, Answer};
 use super::session::{Described, Place, Session, unexpected};
 use super::signal;
 use crate::error::{Context, Result};
 use crate::report::Phase;
-use crate::store::{Durability, StoreConfig, StoreKind};
+use crate::store::{StoreConfig, StoreKind};
 use crate::workload::{DocumentShape, KeyFormat};
 
 const NAME: &str = "open-time";
@@ -57,9 +57,7 @@ struct Step {
 
 /// Loads, crashes, opens, and prints the tables.
 pub(super) fn run(place: &Place, job: &OpenTime) -> Result<()> {
-    let mut session = Session::begin(NAME, place)?;
-    let measured = measure(job, &mut session);
-    session.end(measured)
+    Session::run(NAME, place, |session| measure(job, session))
 }
 
 fn measure(job: &OpenTime, session: &mut Session) -> Result<()> {
@@ -111,24 +109,10 @@ impl OpenTime {
             threads: 1,
             seed: self.seed,
             repeat: step.repeat,
-            warmup_seconds: 0.0,
-            seconds: 0.0,
-            operations: 0,
+            window: Window::default(),
             patience_seconds: PATIENCE_SECONDS,
         };
-        let load = Described {
-            bench: NAME,
-            job: None,
-            store: step.store,
-            cell: &cell,
-            workload: "load".to_owned(),
-            phase: Phase::Load,
-            folder: Folder::Main,
-            requests: None,
-            durability: Durability::Durable,
-            digest: None,
-            live_records: step.records,
-        };
+        let load = Described::loading(NAME, step.store, &cell);
         match step.part {
             Part::Load => {
                 progress.step(&load.title());
@@ -168,7 +152,7 @@ impl OpenTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Statistics;
+    use crate::store::{Durability, Statistics};
     use crate::workload::InsertOrder;
 
     #[test]

@@ -22,9 +22,7 @@ const LOADED_PER_SECOND: f64 = 150_000.0;
 /// Runs grids one after the other, writes their rows into one file and prints its table.
 pub(super) fn bench(place: &Place, grids: &[Grid]) -> Result<()> {
     let Some(first) = grids.first() else { return Ok(()) };
-    let mut session = Session::begin(first.bench.name(), place)?;
-    let measured = measure(grids, &mut session);
-    session.end(measured)
+    Session::run(first.bench.name(), place, |session| measure(grids, session))
 }
 
 fn measure(grids: &[Grid], session: &mut Session) -> Result<()> {
@@ -69,7 +67,7 @@ fn verify_stores(grid: &Grid, data: &Path) -> Result<Vec<Stage>> {
 fn planned(grid: &Grid, step: &Step) -> Duration {
     let seconds = match step.workload {
         None => grid.records as f64 / LOADED_PER_SECOND,
-        Some(_) => grid.warmup_seconds + grid.seconds,
+        Some(_) => grid.window.warmup_seconds + grid.window.seconds,
     };
     Duration::try_from_secs_f64(seconds + AROUND_A_CELL).unwrap_or(Duration::MAX)
 }

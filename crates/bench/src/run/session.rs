@@ -52,7 +52,24 @@ pub(super) struct Described<'a> {
     pub(super) live_records: u64,
 }
 
-impl Described<'_> {
+impl<'a> Described<'a> {
+    /// The load of a job with one folder for each store.
+    pub(super) fn loading(bench: &'static str, store: StoreKind, cell: &'a CellSpec) -> Self {
+        Self {
+            bench,
+            job: None,
+            store,
+            cell,
+            workload: "load".to_owned(),
+            phase: Phase::Load,
+            folder: Folder::Main,
+            requests: None,
+            durability: Durability::Durable,
+            digest: None,
+            live_records: cell.records,
+        }
+    }
+
     /// store × workload × threads × durability × size.
     pub(super) fn cell_name(&self) -> String {
         let CellSpec { threads, records, shape, .. } = self.cell;
@@ -91,8 +108,18 @@ pub(super) fn unexpected() -> Failure {
 }
 
 impl Session {
-    /// `job` is a part of the run's name.
-    pub(super) fn begin(job: &str, place: &Place) -> Result<Self> {
+    /// Measures, and ends the run whether that went well or not. `job` is a part of the run's name.
+    pub(super) fn run(
+        job: &str,
+        place: &Place,
+        measure: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut session = Self::begin(job, place)?;
+        let measured = measure(&mut session);
+        session.end(measured)
+    }
+
+    fn begin(job: &str, place: &Place) -> Result<Self> {
         signal::catch()?;
         let data = DataFolder::create(place.data.as_deref())?;
         let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
@@ -117,7 +144,7 @@ impl Session {
 
     /// Ends the run: the data goes, then the rows' tables are printed. A run with errors or missing
     /// records is a failure.
-    pub(super) fn end(self, measured: Result<()>) -> Result<()> {
+    fn end(self, measured: Result<()>) -> Result<()> {
         drop(self.data);
         let (path, rows) = self.results.finish()?;
         if !rows.is_empty() {

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use super::cell::CellSpec;
+use super::cell::{CellSpec, Window};
 use super::data::DataFolder;
-use super::grid::{Folder, in_turn};
+use super::grid::in_turn;
 use super::overwrite::OverwriteSpec;
 use super::progress::Progress;
 use super::protocol::{Action, Answer};
@@ -17,7 +17,7 @@ use super::session::{Described, Place, Session, unexpected};
 use super::signal;
 use crate::error::{Context, Result};
 use crate::report::Phase;
-use crate::store::{Durability, StoreConfig, StoreKind};
+use crate::store::{StoreConfig, StoreKind};
 use crate::workload::{Distribution, DocumentShape, KeyFormat};
 
 const NAME: &str = "write-amplification";
@@ -55,9 +55,7 @@ struct Step {
 
 /// Loads, overwrites, and prints the tables.
 pub(super) fn run(place: &Place, job: &Amplification) -> Result<()> {
-    let mut session = Session::begin(NAME, place)?;
-    let measured = measure(job, &mut session);
-    session.end(measured)
+    Session::run(NAME, place, |session| measure(job, session))
 }
 
 fn measure(job: &Amplification, session: &mut Session) -> Result<()> {
@@ -103,9 +101,7 @@ impl Amplification {
             threads: 1,
             seed: self.seed,
             repeat: step.repeat,
-            warmup_seconds: 0.0,
-            seconds: 0.0,
-            operations: 0,
+            window: Window::default(),
             patience_seconds: PATIENCE_SECONDS,
         }
     }
@@ -114,19 +110,7 @@ impl Amplification {
         signal::check()?;
         let cell = self.cell(step, session);
         DataFolder::clear(&cell.folder)?;
-        let load = Described {
-            bench: NAME,
-            job: None,
-            store: step.store,
-            cell: &cell,
-            workload: "load".to_owned(),
-            phase: Phase::Load,
-            folder: Folder::Main,
-            requests: None,
-            durability: Durability::Durable,
-            digest: None,
-            live_records: step.records,
-        };
+        let load = Described::loading(NAME, step.store, &cell);
         progress.step(&load.title());
         session.record(session.row(&load, load.load()?), progress)?;
         progress.step_done();
@@ -182,7 +166,7 @@ fn scaled(bytes: u64, factor: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Statistics;
+    use crate::store::{Durability, Statistics};
     use crate::workload::InsertOrder;
 
     fn job() -> Amplification {
