@@ -14,17 +14,6 @@ use faults::life::Life;
 use faults::sorted::find;
 use faults::*;
 
-/// Every call that changes something.
-const CHANGES: &[Call] = &[
-    Call::Write,
-    Call::SyncData,
-    Call::SyncDir,
-    Call::SetLen,
-    Call::Allocate,
-    Call::Rename,
-    Call::Remove,
-];
-
 /// What crashes leave of a disk: a kill, and power cuts that take all that is not synced, the names
 /// or the bytes alone, and random parts.
 const CRASHES: usize = 5;

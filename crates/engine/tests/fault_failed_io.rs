@@ -13,17 +13,6 @@ use engine::disk::{Disk, MemoryDisk};
 use engine::{Batch, Error, WriteDurability};
 use faults::*;
 
-/// Every call that changes something.
-const CHANGES: &[Call] = &[
-    Call::Write,
-    Call::SyncData,
-    Call::SyncDir,
-    Call::SetLen,
-    Call::Allocate,
-    Call::Rename,
-    Call::Remove,
-];
-
 /// A disk in memory, and what makes it fail.
 struct Stage {
     below: MemoryDisk,

@@ -16,8 +16,8 @@ use engine::{Database, Error, Options};
 use faults::hook::{Hook, HookDisk};
 use faults::*;
 
-/// Every call that changes something.
-const CHANGES: &[Call] = &[
+/// Every call that changes something, or that an opening needs.
+const CHANGES_AND_OPENING: &[Call] = &[
     Call::Open,
     Call::Write,
     Call::SyncData,
@@ -150,16 +150,16 @@ fn a20_a_crash_at_any_step_of_recovery_leaves_what_was_there() {
         let below = kill(&killed);
         let faulty = FaultyDisk::new(shared(&below));
         if let Some(k) = k {
-            faulty.fail_from(CHANGES, k, libc::EIO);
+            faulty.fail_from(CHANGES_AND_OPENING, k, libc::EIO);
         }
         let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
         let opened = DURABLE.open(&disk);
-        let calls = faulty.calls_of(CHANGES);
+        let calls = faulty.calls_of(CHANGES_AND_OPENING);
         assert_eq!(opened.is_err(), k.is_some_and(|k| k < calls) && opened.is_err());
         for disk in power_cuts(&below, random) {
             // The recovery after the crash crashes too, anywhere.
             let faulty = FaultyDisk::new(shared(&disk));
-            faulty.fail_from(CHANGES, random.below(40), libc::EIO);
+            faulty.fail_from(CHANGES_AND_OPENING, random.below(40), libc::EIO);
             drop(DURABLE.open(&(Arc::new(faulty) as Arc<dyn Disk>)));
             let disk = disk.power_cut(|_| random.below(2) == 0).unwrap();
             let db = DURABLE.open_memory(&disk).unwrap_or_else(|e| panic!("crash at {k:?}: {e}"));

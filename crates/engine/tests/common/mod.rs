@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::disk::{Disk, MemoryDisk};
-use engine::{Durability, Options, Reads};
+use engine::{Durability, Options, Reads, Stats};
 
 pub(crate) use clock::WatchedClock;
 pub(crate) use gate::GateDisk;
@@ -39,6 +39,19 @@ pub(crate) fn tiny() -> Options {
 /// [`tiny`] on a disk in memory.
 pub(crate) fn tiny_on(disk: &MemoryDisk) -> Options {
     tiny().disk(Arc::new(disk.clone()))
+}
+
+/// The bytes of each kind, which do not depend on when the database was opened.
+pub(crate) fn accounted(stats: &Stats) -> [u64; 7] {
+    [
+        stats.live_bytes,
+        stats.superseded_bytes,
+        stats.superseded_estimated_bytes,
+        stats.pinned_bytes,
+        stats.reclaimable_bytes,
+        stats.level0_bytes,
+        stats.level1_bytes,
+    ]
 }
 
 /// What a killed process leaves: everything that the operating system has.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::clock::ManualClock;
+use engine::disk::faulty::Call;
 use engine::disk::{Access, Disk, MemoryDisk, OpenMode};
 use engine::executor::Stepped;
 use engine::{Collection, Compaction, Database, Durability, Error, Options, Reads, Recovery};
@@ -28,6 +29,17 @@ use serde_json::json;
 
 pub const DIR: &str = "/db";
 pub const LOG_START: usize = 4096;
+
+/// Every call that changes something.
+pub const CHANGES: &[Call] = &[
+    Call::Write,
+    Call::SyncData,
+    Call::SyncDir,
+    Call::SetLen,
+    Call::Allocate,
+    Call::Rename,
+    Call::Remove,
+];
 
 /// Every row of the collection that the tests use: the id and its field `v`.
 pub type Rows = BTreeMap<i64, i64>;
