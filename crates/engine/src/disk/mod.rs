@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use map::Map;
-pub use memory::{MemoryDisk, Operation, Unsynced};
+pub use memory::{CrashImage, Gaps, MemoryDisk, Operation, Replay, Unsynced};
 pub use real::RealDisk;
 pub(crate) use words::Words;
 
@@ -90,6 +90,11 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     fn len(&self) -> io::Result<u64>;
     /// Space allocated on the disk, in bytes.
     fn allocated(&self) -> io::Result<u64>;
+    /// The first place at or behind `offset` that may hold anything but zeros; at or behind the end
+    /// when there is none. A disk that keeps no account of holes answers `offset`.
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        Ok(offset)
+    }
     /// Maps the first `len` bytes read-only. `len` may exceed the file: those bytes may only be
     /// touched once the file has grown.
     fn map(&self, len: u64) -> io::Result<Map>;

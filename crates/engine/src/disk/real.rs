@@ -209,6 +209,10 @@ impl DiskFile for RealFile {
         Ok(self.file.metadata()?.blocks() * STAT_BLOCK_BYTES)
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        sys::next_data(&self.file, offset, self.len()?)
+    }
+
     fn map(&self, len: u64) -> io::Result<Map> {
         Map::new(&self.file, len)
     }

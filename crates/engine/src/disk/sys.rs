@@ -92,6 +92,20 @@ pub(super) fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     unless_unsupported(done)
 }
 
+/// The first place at or behind `offset` that is not in a hole: `len`, the file's length, when there
+/// is none. `offset` itself where holes are not known.
+pub(super) fn next_data(file: &File, offset: u64, len: u64) -> io::Result<u64> {
+    let from = file_offset(offset)?;
+    // SAFETY: the descriptor is open as long as `file` is borrowed; nothing is passed by address.
+    // The file's position, which the call moves, is used by nobody.
+    match retry(|| unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_DATA) }) {
+        Ok(found) => Ok(found.cast_unsigned()),
+        Err(e) if e.raw_os_error() == Some(libc::ENXIO) => Ok(len.max(offset)),
+        Err(e) if is_unsupported(&e) => Ok(offset),
+        Err(e) => Err(e),
+    }
+}
+
 /// Turns readahead off for this open file; later opens of it are not affected.
 pub(super) fn advise_random(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `file` is borrowed; nothing else is passed by

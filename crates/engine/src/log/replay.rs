@@ -63,14 +63,29 @@ impl<'a> LogReader<'a> {
     /// before. Reads a new window only when the old one has fewer: a search does not read each byte
     /// more than about once.
     fn ahead(&mut self, offset: u64) -> Result<&[u8]> {
-        let at_hand = offset
-            .checked_sub(self.start)
-            .and_then(|from| usize::try_from(from).ok())
-            .filter(|from| from + RECORD_HEADER_BYTES <= self.window.len());
-        match at_hand {
+        match self.at_hand(offset) {
             Some(from) => Ok(&self.window[from..]),
             None => self.at(offset, WINDOW_BYTES),
         }
+    }
+
+    /// Where in the window an offset is, if a header's worth of bytes follows.
+    fn at_hand(&self, offset: u64) -> Option<usize> {
+        offset
+            .checked_sub(self.start)
+            .and_then(|from| usize::try_from(from).ok())
+            .filter(|from| from + RECORD_HEADER_BYTES <= self.window.len())
+    }
+
+    /// The first place at or behind `offset` where a record could begin that is not at hand: what
+    /// was never written is a hole, which holds none and is most of a segment.
+    fn behind_hole(&self, offset: u64) -> Result<u64> {
+        if self.at_hand(offset).is_some() {
+            return Ok(offset);
+        }
+        let data = self.file.next_data(offset).map_err(|e| Error::io("read", self.path, e))?;
+        // A record's kind is in its first eight bytes, and so not in a hole that its end is behind.
+        Ok(offset.max(data - data % RECORD_ALIGNMENT as u64))
     }
 
     /// The whole record at `offset` if there is one that verifies.
@@ -180,7 +195,11 @@ fn batch_is_whole(
 /// Looks at every place behind the end where a record could begin.
 fn search_behind(reader: &mut LogReader<'_>, incarnation: u64, found: &mut Replay) -> Result<()> {
     let mut offset = found.end;
-    while offset + RECORD_HEADER_BYTES as u64 <= reader.len() {
+    loop {
+        offset = reader.behind_hole(offset)?;
+        if offset + RECORD_HEADER_BYTES as u64 > reader.len() {
+            break;
+        }
         let window = reader.ahead(offset)?;
         let Some(skip) = next_candidate(window) else {
             // The last header's worth of bytes may begin a record that the next window shows whole.

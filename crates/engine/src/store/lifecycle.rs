@@ -43,9 +43,14 @@ fn inspect(disk: &dyn Disk, dir: &Path) -> Result<(Folder, Vec<OsString>)> {
     if names.iter().any(|name| name == MANIFEST_NAME) {
         return Ok((Folder::Database, names));
     }
+    // The lock's name is made durable first: beside it a file may hold anything that a power cut
+    // leaves of bytes that were never synced.
+    let is_locked = names.iter().any(|name| name == LOCK_NAME)
+        && is_of_a_creation(disk, dir, OsStr::new(LOCK_NAME))?;
     let mut foreign = false;
     for name in &names {
-        foreign |= !is_of_a_creation(disk, dir, name)?;
+        let is_unfinished = is_locked && name == MANIFEST_NEW_NAME;
+        foreign |= !is_unfinished && !is_of_a_creation(disk, dir, name)?;
     }
     if !foreign {
         return Ok((Folder::New, names));
@@ -115,7 +120,10 @@ impl Store {
         let (folder, names) = inspect(&*disk, dir)?;
         let files = Files { disk, dir: dir.to_owned(), random, reaper: Reaper::new() };
         let (database_id, recovered) = match folder {
-            Folder::New => (new_database_id(&files.random), Recovered::default()),
+            Folder::New => {
+                files.disk.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+                (new_database_id(&files.random), Recovered::default())
+            }
             Folder::Database => {
                 let (header, state) = manifest::load(&*files.disk, dir)?;
                 let id = header.database_id;

@@ -122,6 +122,10 @@ impl<H: Hook> DiskFile for HookFile<H> {
         self.below.allocated()
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.below.next_data(offset)
+    }
+
     fn map(&self, len: u64) -> io::Result<Map> {
         self.hook.begin(Call::Map, &self.path);
         self.below.map(len)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::disk::Disk;
-use engine::{Collection, CompactionReason, Error, Id, Scan, Stats};
+use engine::{Collection, CompactionReason, Document, Error, Id, Scan, Stats};
 
 use super::{Opened, Rows, Setup, document};
 
@@ -108,15 +108,25 @@ impl Life {
     }
 }
 
+/// The id and the value of a row that [`Life`] has written.
+fn row_of(row: Result<(Id<'static>, Document), Error>) -> (i64, i64) {
+    let (id, document) = row.unwrap();
+    let Id::Integer(id) = id else { panic!("an id that nobody wrote: {id}") };
+    (id, document.get_i64("v").unwrap().expect("every document has a `v`"))
+}
+
 /// The rows of a scan, which must be the same in both directions.
 pub fn both_ways(scan: impl Fn() -> Scan) -> Rows {
-    let row = |row: Result<(Id<'static>, engine::Document), Error>| {
-        let (id, document) = row.unwrap();
-        let Id::Integer(id) = id else { panic!("an id that nobody wrote: {id}") };
-        (id, document.get_i64("v").unwrap().expect("every document has a `v`"))
-    };
-    let forward: Vec<(i64, i64)> = scan().map(row).collect();
-    let mut reverse: Vec<(i64, i64)> = scan().rev().map(row).collect();
+    both_ways_as(scan, row_of)
+}
+
+/// The same, with documents of another kind.
+pub fn both_ways_as(
+    scan: impl Fn() -> Scan,
+    row: impl Fn(Result<(Id<'static>, Document), Error>) -> (i64, i64),
+) -> Rows {
+    let forward: Vec<(i64, i64)> = scan().map(&row).collect();
+    let mut reverse: Vec<(i64, i64)> = scan().rev().map(&row).collect();
     reverse.reverse();
     assert!(forward == reverse, "forward and reverse differ");
     assert!(forward.is_sorted_by(|a, b| a.0 < b.0), "ids rise");

@@ -86,8 +86,12 @@ impl Setup {
         Self { memtable_bytes: 4 << 10, segment_bytes: 16 << 10, level0_runs: 2, ..self }
     }
 
-    /// A fresh executor and clock with each call: a close shuts the executor down.
     pub fn open(self, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
+        self.open_at(Path::new(DIR), disk)
+    }
+
+    /// A fresh executor and clock with each call: a close shuts the executor down.
+    pub fn open_at(self, folder: &Path, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
         let clock = Arc::new(ManualClock::default());
         let executor = Arc::new(Stepped::new(Arc::clone(&clock)));
         let options = Options::default()
@@ -103,7 +107,7 @@ impl Setup {
             .disk(Arc::clone(disk))
             .clock(Arc::clone(&clock) as _)
             .executor(Arc::clone(&executor) as _);
-        let database = Database::open(DIR, options)?;
+        let database = Database::open(folder, options)?;
         Ok(Opened { database, clock, executor })
     }
 
@@ -302,6 +306,11 @@ impl Random {
         };
         let seed = given.as_deref().and_then(parse).unwrap_or(seed);
         println!("SEDIMENT_SEED={seed:#x}");
+        Self(seed)
+    }
+
+    /// From a number that another one chose.
+    pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 

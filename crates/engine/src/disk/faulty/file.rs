@@ -118,6 +118,10 @@ impl DiskFile for FaultyFile {
         self.below.allocated()
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.below.next_data(offset)
+    }
+
     fn map(&self, len: u64) -> io::Result<Map> {
         self.run(Call::Map, || self.below.map(len))
     }

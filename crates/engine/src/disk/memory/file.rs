@@ -62,7 +62,7 @@ impl DiskFile for MemoryFile {
         let mut state = self.shared.state.lock();
         let mut content = self.node.content.lock();
         for (_, change) in std::mem::take(&mut content.unsynced) {
-            content.durable.apply(&change);
+            Arc::make_mut(&mut content.durable).apply(&change);
         }
         state.record(|| Operation::SyncData { file: self.node.number });
         Ok(())
@@ -100,6 +100,10 @@ impl DiskFile for MemoryFile {
 
     fn allocated(&self) -> io::Result<u64> {
         Ok(self.node.memory.metadata()?.blocks() * 512)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        sys::next_data(&self.node.memory, offset, self.len()?)
     }
 
     fn map(&self, len: u64) -> io::Result<Map> {

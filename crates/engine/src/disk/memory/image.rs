@@ -8,7 +8,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::SECTOR_BYTES;
+use crate::sync::Arc;
 
 /// A change of a file's content.
 #[derive(Clone, Debug)]
@@ -21,11 +24,12 @@ pub(super) enum Change {
     GrowTo(u64),
 }
 
-/// A file's bytes; sectors that were never written are zero and take no memory.
+/// A file's bytes; sectors that were never written are zero and take no memory. Clones share the
+/// sectors until they change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Image {
     len: u64,
-    sectors: BTreeMap<u64, Box<[u8; SECTOR_BYTES]>>,
+    sectors: BTreeMap<u64, Arc<[u8; SECTOR_BYTES]>>,
 }
 
 impl Image {
@@ -46,7 +50,7 @@ impl Image {
         if len < self.len {
             self.sectors.split_off(&len.div_ceil(sector_bytes));
             if let Some(last) = self.sectors.get_mut(&(len / sector_bytes)) {
-                last[sector_offset(len)..].fill(0);
+                Arc::make_mut(last)[sector_offset(len)..].fill(0);
             }
         }
         self.len = len;
@@ -60,6 +64,42 @@ impl Image {
         };
         let end = other.len.min((index + 1).saturating_mul(SECTOR_BYTES as u64));
         self.len = self.len.max(end);
+    }
+
+    /// Puts seeded bytes, in whole sectors, where `durable` has none and there are none here either:
+    /// behind its end, and where `live` has some.
+    pub(super) fn fill_gaps(&mut self, durable: &Self, live: &Self, seed: u64) {
+        let sector_bytes = SECTOR_BYTES as u64;
+        let end = self.len.div_ceil(sector_bytes);
+        let behind = durable.len.div_ceil(sector_bytes);
+        let inside = live.sectors.range(..behind.min(end)).map(|(index, _)| *index);
+        let lost = inside.filter(|index| !durable.sectors.contains_key(index));
+        for index in lost.chain(behind..end) {
+            let used = sector_offset_or_end(self.len - index * sector_bytes);
+            self.sectors.entry(index).or_insert_with(|| {
+                let mut sector = [0; SECTOR_BYTES];
+                let mut state = seed ^ index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                for byte in &mut sector[..used] {
+                    // xorshift64; zero would stay zero.
+                    state = (state | 1) ^ (state << 13);
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    *byte = state.to_le_bytes()[3];
+                }
+                Arc::new(sector)
+            });
+        }
+    }
+
+    pub(super) fn hash(&self, hasher: &mut Xxh3) {
+        hasher.update(&self.len.to_le_bytes());
+        for (index, sector) in &self.sectors {
+            // A sector of zeros reads as one that was never written.
+            if sector.iter().any(|byte| *byte != 0) {
+                hasher.update(&index.to_le_bytes());
+                hasher.update(&**sector);
+            }
+        }
     }
 
     /// Writes the image to an empty file.
@@ -78,8 +118,8 @@ impl Image {
             let within = sector_offset(offset);
             let (now, rest) = bytes.split_at(bytes.len().min(SECTOR_BYTES - within));
             let sector = self.sectors.entry(offset / SECTOR_BYTES as u64);
-            let sector = sector.or_insert_with(|| Box::new([0; SECTOR_BYTES]));
-            sector[within..within + now.len()].copy_from_slice(now);
+            let sector = sector.or_insert_with(|| Arc::new([0; SECTOR_BYTES]));
+            Arc::make_mut(sector)[within..within + now.len()].copy_from_slice(now);
             offset += now.len() as u64;
             bytes = rest;
             self.len = self.len.max(offset);

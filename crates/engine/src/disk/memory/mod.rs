@@ -24,8 +24,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use power_cut::Unsynced;
-pub use trace::Operation;
+pub use power_cut::{CrashImage, Gaps, Unsynced};
+pub use trace::{Operation, Replay};
 
 use super::{Disk, DiskFile, DiskLock, OpenMode, sys};
 use crate::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ struct Node {
 }
 
 struct Content {
-    durable: Image,
+    durable: Arc<Image>,
     unsynced: Vec<(u64, Change)>,
 }
 
@@ -95,6 +95,11 @@ impl MemoryDisk {
     /// written.
     pub fn trace(&self) -> Vec<Operation> {
         self.shared.state.lock().trace.clone().unwrap_or_default()
+    }
+
+    /// How many calls [`MemoryDisk::trace`] has.
+    pub fn trace_len(&self) -> usize {
+        self.shared.state.lock().trace.as_ref().map_or(0, Vec::len)
     }
 
     fn with(state: State) -> Self {

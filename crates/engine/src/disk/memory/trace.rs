@@ -83,6 +83,62 @@ pub enum Operation {
     },
 }
 
+/// Does the operations of a trace again, one by one, on a disk that is as the traced one was when
+/// the trace began.
+#[derive(Debug)]
+pub struct Replay {
+    disk: MemoryDisk,
+    files: HashMap<u64, Arc<dyn DiskFile>>,
+}
+
+impl Replay {
+    /// On this disk, which changes.
+    pub fn new(disk: MemoryDisk) -> Self {
+        Self { disk, files: HashMap::new() }
+    }
+
+    /// The disk, as the operations so far have left it, including what is durable.
+    pub fn disk(&self) -> &MemoryDisk {
+        &self.disk
+    }
+
+    /// Does the next operation.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not fit the disk that the ones before it made.
+    pub fn apply(&mut self, operation: &Operation) -> io::Result<()> {
+        match operation {
+            Operation::Open { file, path } => {
+                self.files.insert(*file, self.disk.open(path, OpenMode::ReadWrite)?);
+            }
+            Operation::Create { file, path } => {
+                self.files.insert(*file, self.disk.open(path, OpenMode::CreateNew)?);
+            }
+            Operation::Write { file, offset, bytes } => {
+                self.file(*file)?.write_at(&[IoSlice::new(bytes)], *offset, Access::Keep)?;
+            }
+            Operation::SyncData { file } => self.file(*file)?.sync_data()?,
+            Operation::SetLen { file, len } => self.file(*file)?.set_len(*len)?,
+            Operation::Allocate { file, offset, len } => {
+                self.file(*file)?.allocate(*offset, *len)?;
+            }
+            Operation::Rename { from, to } => self.disk.rename(from, to)?,
+            Operation::Remove { path } => self.disk.remove(path)?,
+            Operation::SyncDir { dir } => self.disk.sync_dir(dir)?,
+            Operation::CreateDir { dir } => self.disk.create_dir_all(dir)?,
+        }
+        Ok(())
+    }
+
+    fn file(&self, number: u64) -> io::Result<&Arc<dyn DiskFile>> {
+        self.files.get(&number).ok_or_else(|| {
+            let what = format!("the trace uses file {number} before it opens it");
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        })
+    }
+}
+
 impl MemoryDisk {
     /// A new disk on which these operations were done: the state of the traced disk at the time of
     /// the last one, including what is durable. The trace must begin where its disk was empty; `k`
@@ -90,37 +146,10 @@ impl MemoryDisk {
     ///
     /// Fails where an operation does not fit the disk that the ones before it made.
     pub fn replay(operations: &[Operation]) -> io::Result<Self> {
-        let disk = Self::new();
-        let mut files: HashMap<u64, Arc<dyn DiskFile>> = HashMap::new();
-        let known = |files: &HashMap<u64, Arc<dyn DiskFile>>, file: u64| {
-            files.get(&file).cloned().ok_or_else(|| {
-                let what = format!("the trace uses file {file} before it opens it");
-                io::Error::new(io::ErrorKind::InvalidInput, what)
-            })
-        };
+        let mut replay = Replay::new(Self::new());
         for operation in operations {
-            match operation {
-                Operation::Open { file, path } => {
-                    files.insert(*file, disk.open(path, OpenMode::ReadWrite)?);
-                }
-                Operation::Create { file, path } => {
-                    files.insert(*file, disk.open(path, OpenMode::CreateNew)?);
-                }
-                Operation::Write { file, offset, bytes } => {
-                    let file = known(&files, *file)?;
-                    file.write_at(&[IoSlice::new(bytes)], *offset, Access::Keep)?;
-                }
-                Operation::SyncData { file } => known(&files, *file)?.sync_data()?,
-                Operation::SetLen { file, len } => known(&files, *file)?.set_len(*len)?,
-                Operation::Allocate { file, offset, len } => {
-                    known(&files, *file)?.allocate(*offset, *len)?;
-                }
-                Operation::Rename { from, to } => disk.rename(from, to)?,
-                Operation::Remove { path } => disk.remove(path)?,
-                Operation::SyncDir { dir } => disk.sync_dir(dir)?,
-                Operation::CreateDir { dir } => disk.create_dir_all(dir)?,
-            }
+            replay.apply(operation)?;
         }
-        Ok(disk)
+        Ok(replay.disk)
     }
 }
