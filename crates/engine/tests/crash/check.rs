@@ -1,0 +1,181 @@
+//! Opens what a crash left, holds it to the history, and crashes it again.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::disk::{CrashImage, Disk, Gaps, RealDisk};
+use tempfile::TempDir;
+
+use crate::counts::Counts;
+use crate::faults::{DIR, Opened, Random};
+use crate::history::{Bounds, History, document, state_of};
+use crate::images::{self, Kept};
+use crate::script::{Script, Step};
+use crate::world::{NAMES, World};
+
+/// Crashes that follow on one another, the first included.
+const GENERATIONS: u32 = 3;
+
+/// An id that no script writes.
+const AFTER: i64 = 1 << 40;
+
+/// Opens images of the crashes of one life.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    script: Script,
+    seen: HashSet<(u64, usize, usize)>,
+    opened: u64,
+    /// In memory where there is a folder for it, so that a sync costs little.
+    fast: TempDir,
+    /// On the disk that tests use.
+    slow: TempDir,
+    pub(crate) counts: Counts,
+}
+
+impl Checker {
+    pub(crate) fn new(script: &Script) -> Self {
+        let slow = tempfile::tempdir().unwrap();
+        let shm = Path::new("/dev/shm");
+        let fast = match tempfile::Builder::new().prefix("sediment").tempdir_in(shm) {
+            Ok(fast) => fast,
+            Err(_) => tempfile::tempdir().unwrap(),
+        };
+        let (seen, counts) = (HashSet::new(), Counts::default());
+        Self { script: script.clone(), seen, opened: 0, fast, slow, counts }
+    }
+
+    /// Whether an image is new to its bounds, and counts it.
+    pub(crate) fn is_new(&mut self, image: &CrashImage, bounds: Bounds) -> bool {
+        self.counts.add("images", 1);
+        let is_new = self.seen.insert((image.fingerprint(), bounds.at_least, bounds.at_most));
+        if is_new {
+            self.counts.add("distinct images", 1);
+        }
+        is_new
+    }
+
+    /// Opens an image with the operating system's files, and with every call that follows: lookups,
+    /// scans, a write, a close, an open.
+    pub(crate) fn check(
+        &mut self,
+        (image, gaps): (&CrashImage, Gaps),
+        history: &History,
+        bounds: Bounds,
+        what: &str,
+    ) -> usize {
+        self.opened += 1;
+        let place = if self.opened.is_multiple_of(16) { &self.slow } else { &self.fast };
+        let folder = tempfile::tempdir_in(place).unwrap();
+        image.write_to(Path::new(DIR), folder.path()).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+        let setup = self.script.setup;
+        let db = setup.open_at(folder.path(), &disk).unwrap_or_else(|e| {
+            panic!("{what}: {e}\n{:?}", disk.list(folder.path()).unwrap());
+        });
+        self.counts.add("opened", 1);
+        let found = state_of(&db.database, what);
+        let is_unsure = history.unsure.as_ref() == Some(&found);
+        let number = match is_unsure {
+            true => history.len() - 1,
+            false => history.find(&found, bounds, what),
+        };
+        assert_eq!(db.database.stats().recovery.damage, None, "{what}");
+        if self.opened.is_multiple_of(4) && !is_unsure {
+            history.check_lookups(&db.database, number, what);
+        }
+        if self.opened.is_multiple_of(2) {
+            // The database goes on, and a clean close keeps everything.
+            let collection = db.database.collection(NAMES[0]).unwrap();
+            collection.put(AFTER, &document(AFTER)).unwrap();
+            db.step();
+            let mut expected = found;
+            expected.entry(NAMES[0].to_owned()).or_default().insert(AFTER, AFTER);
+            assert!(state_of(&db.database, what) == expected, "{what}: written to");
+            db.database.close().unwrap_or_else(|e| panic!("{what}: {e}"));
+            let db = setup.open_at(folder.path(), &disk).unwrap();
+            assert!(state_of(&db.database, what) == expected, "{what}: opened once more");
+            db.step();
+            let known = known_files(&db);
+            let files = segment_files(&disk, folder.path());
+            let stats = db.database.stats();
+            // A segment whose header is garbage might be anyone's, and stays.
+            let is_known = files == known || gaps != Gaps::Zeros;
+            assert!(is_known, "{what}: {files} files, {known} are known: {stats:?}");
+        }
+        number
+    }
+
+    /// Goes on from an image whose state is known: opens it, writes, syncs, and crashes again, while
+    /// opening or later; what was there before and what was answered since must be there, and then
+    /// once more.
+    pub(crate) fn next_generations(
+        &mut self,
+        (image, gaps): (&CrashImage, Gaps),
+        (history, number): (&History, usize),
+        random: &mut Random,
+        what: &str,
+    ) {
+        let mut image = image.clone();
+        let (mut state, mut sequence) = (history.state(number).clone(), history.sequence(number));
+        for generation in 2..=GENERATIONS {
+            let disk = image.disk().unwrap();
+            disk.start_trace();
+            let script = Script { seed: random.next() >> 24, ..self.script.clone() };
+            let known = History::starting_with(state, sequence);
+            let mut world = World::again(&script, &disk, known);
+            assert!(world.open(), "{what}");
+            for step in GOING_ON {
+                if random.below(3) > 0 {
+                    world.step(*step);
+                    world.check_live(what);
+                }
+            }
+            let trace = disk.trace();
+            let at = usize::try_from(random.below(trace.len() as u64 + 1)).unwrap();
+            let mut replay = engine::disk::Replay::new(image.disk().unwrap());
+            trace[..at].iter().for_each(|operation| replay.apply(operation).unwrap());
+            let kept = match random.below(4) {
+                0 => Kept::Nothing,
+                1 => Kept::All,
+                _ => Kept::Random(random.next(), 1 + random.below(7)),
+            };
+            let next = images::build(replay.disk(), kept, gaps);
+            let what =
+                format!("{what}; generation {generation}: {at} of {}, {kept:?}", trace.len());
+            let bounds = world.history.bounds(at, kept == Kept::All);
+            let number = self.check((&next, gaps), &world.history, bounds, &what);
+            self.counts.add("generations", 1);
+            state = world.history.state(number).clone();
+            sequence = world.history.sequence(number);
+            image = next;
+        }
+    }
+}
+
+/// What a database that was recovered does before it crashes again.
+const GOING_ON: &[Step] = &[
+    Step::Put(2),
+    Step::Work,
+    Step::Batch(4),
+    Step::Sync,
+    Step::Delete(1),
+    Step::Roll,
+    Step::Work,
+    Step::DurableBatch(2),
+    Step::Put(1),
+    Step::Flush,
+    Step::Compact,
+    Step::Batch(3),
+];
+
+/// The segment files that a database knows, with the one that is prepared.
+fn known_files(db: &Opened) -> u64 {
+    let stats = db.database.stats();
+    stats.segments_sealed + stats.segments_unsealed + 1
+}
+
+fn segment_files(disk: &Arc<dyn Disk>, folder: &Path) -> u64 {
+    let names = disk.list(folder).unwrap();
+    names.iter().filter(|name| name.to_string_lossy().ends_with(".seg")).count() as u64
+}
