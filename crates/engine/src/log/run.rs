@@ -322,22 +322,18 @@ impl Run {
 
     /// Writes the next step of zeros. True when there may be another.
     pub(crate) fn zero_step(&self, zeros: &[u8]) -> bool {
-        let Some((offset, len)) = self.zeros.claim() else { return false };
-        let mut at = offset;
-        let mut complete = true;
-        while at < offset + len {
-            let chunk = zeros.len().min(usize::try_from(offset + len - at).unwrap_or(usize::MAX));
+        let Some(step) = self.zeros.claim() else { return false };
+        let end = step.offset + step.len;
+        let mut at = step.offset;
+        while at < end {
+            let chunk = zeros.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
             let bufs = [std::io::IoSlice::new(&zeros[..chunk])];
             match self.file.disk_file().write_at(&bufs, at, Access::Keep) {
                 Ok(written) if written > 0 => at += written as u64,
-                _ => {
-                    complete = false;
-                    break;
-                }
+                _ => return false,
             }
         }
-        self.zeros.release();
-        complete
+        true
     }
 }
 

@@ -27,6 +27,20 @@ struct State {
     requested: bool,
 }
 
+/// A claimed step. Dropped when it is over, also by a panic: the leader may wait for it.
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    zeros: &'a ZeroFill,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.zeros.release();
+    }
+}
+
 /// How far one segment is zeroed.
 #[derive(Debug)]
 pub(crate) struct ZeroFill {
@@ -65,9 +79,8 @@ impl ZeroFill {
         is_due
     }
 
-    /// Claims the next step: offset and length. `None` when enough is zeroed. Each claim must be
-    /// given back with [`ZeroFill::release`].
-    pub(crate) fn claim(&self) -> Option<(u64, u64)> {
+    /// Claims the next step. `None` when enough is zeroed.
+    pub(crate) fn claim(&self) -> Option<Step<'_>> {
         let mut state = self.state.lock();
         let from = state.done;
         let to = (from + STEP_BYTES).min(self.capacity);
@@ -76,12 +89,11 @@ impl ZeroFill {
             return None;
         }
         state.claimed = Some(to);
-        Some((from, to - from))
+        Some(Step { zeros: self, offset: from, len: to - from })
     }
 
-    /// The claimed step is over. A step that failed counts as done: the log goes through a hole
-    /// there, only slower.
-    pub(crate) fn release(&self) {
+    /// A step that failed counts as done: the log goes through a hole there, only slower.
+    fn release(&self) {
         let mut state = self.state.lock();
         if let Some(to) = state.claimed.take() {
             state.done = state.done.max(to);
@@ -114,10 +126,9 @@ mod tests {
         assert!(zeros.log_to(5000));
         assert!(!zeros.log_to(5008), "the job was asked for");
         let mut end_of_zeros = 0;
-        while let Some((from, len)) = zeros.claim() {
-            assert!(from >= 5000 && from >= end_of_zeros && len <= STEP_BYTES);
-            end_of_zeros = from + len;
-            zeros.release();
+        while let Some(Step { offset, len, .. }) = &zeros.claim() {
+            assert!(*offset >= 5000 && *offset >= end_of_zeros && *len <= STEP_BYTES);
+            end_of_zeros = offset + len;
         }
         zeros.finish();
         assert!(end_of_zeros <= 5000 + AHEAD_BYTES && end_of_zeros > 5000 + AHEAD_BYTES / 2);
@@ -125,10 +136,11 @@ mod tests {
         zeros.finish();
         // The log overtakes the zeros: the next step begins behind it.
         assert!(zeros.log_to(2 << 20));
-        let (from, _) = zeros.claim().expect("a step");
-        assert!(from >= 2 << 20);
-        zeros.release();
+        let step = zeros.claim().expect("a step");
+        assert!(step.offset >= 2 << 20);
+        assert!(zeros.claim().is_none(), "one step at a time");
+        drop(step);
         zeros.stop();
-        assert_eq!(zeros.claim(), None);
+        assert!(zeros.claim().is_none(), "stopped");
     }
 }

@@ -136,15 +136,18 @@ impl Store {
         };
         let old = Arc::clone(&state.active);
         old.zeros.stop();
-        let new = prepared.run;
+        let new = Arc::clone(&prepared.run);
+        // While the header is not known to be whole, after a panic too, what stands there is
+        // unknown, and the old segment must not grow past the end that it may name. The repair that
+        // the next write begins with removes both risks in one edit.
+        *slot = Some(prepared);
+        state.failure = Some(Error::Background { what: "a roll was interrupted".to_owned() });
         if let Err(e) = self.write_header(&new, state.last.next(), (old.id(), old.end())) {
-            // What stands there now is unknown, and the old segment must not grow past the end that
-            // it may name. The repair that the next write begins with removes both risks in one
-            // edit.
-            *slot = Some(Prepared { run: new });
             state.failure = Some(e.clone());
             return Err(Error::WriteFailed { source: Arc::new(e) });
         }
+        state.failure = None;
+        *slot = None;
         drop(slot);
         // The runs before it are sealed by now, and a memtable must not outlive that.
         state.unsynced.retain(|run| !run.is_synced());

@@ -40,7 +40,7 @@ impl Store {
     pub(super) fn spawn(self: &Arc<Self>, name: &'static str, job: fn(&Arc<Self>)) {
         *self.work.pending.lock() += 1;
         let ticket = Ticket(Arc::clone(&self.work));
-        let run = self.guarded(job);
+        let run = self.guarded(name, job);
         self.executor.submit(
             name,
             Box::new(move || {
@@ -57,11 +57,15 @@ impl Store {
         name: &'static str,
         job: fn(&Arc<Self>),
     ) {
-        self.executor.submit_after(delay, name, Box::new(self.guarded(job)));
+        self.executor.submit_after(delay, name, Box::new(self.guarded(name, job)));
     }
 
     /// A job must not keep the database open, nor take its thread down.
-    fn guarded(self: &Arc<Self>, job: fn(&Arc<Self>)) -> impl FnOnce() + Send + 'static {
+    fn guarded(
+        self: &Arc<Self>,
+        name: &'static str,
+        job: fn(&Arc<Self>),
+    ) -> impl FnOnce() + Send + 'static {
         let store = Arc::downgrade(self);
         move || {
             let Some(store) = store.upgrade() else { return };
@@ -72,7 +76,7 @@ impl Store {
                     .map(|what| (*what).to_owned())
                     .or_else(|| panic.downcast_ref::<String>().cloned())
                     .unwrap_or_else(|| "a panic without a message".to_owned());
-                store.report_panic(what);
+                store.report_panic(format!("the job `{name}` panicked: {what}"));
             }
         }
     }

@@ -15,6 +15,9 @@ pub(crate) trait Hook: Debug + Send + Sync + 'static {
     /// calls.
     fn begin(&self, _call: Call, _path: &Path) {}
 
+    /// A call that changes something was made.
+    fn end(&self, _call: Call, _path: &Path) {}
+
     /// So many bytes of a file were read.
     fn read(&self, _path: &Path, _bytes: usize) {}
 
@@ -53,12 +56,16 @@ impl<H: Hook> Disk for HookDisk<H> {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.hook.begin(Call::Rename, from);
-        self.below.rename(from, to)
+        let done = self.below.rename(from, to);
+        self.hook.end(Call::Rename, from);
+        done
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.hook.begin(Call::Remove, path);
-        self.below.remove(path)
+        let done = self.below.remove(path);
+        self.hook.end(Call::Remove, path);
+        done
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
@@ -73,7 +80,9 @@ impl<H: Hook> Disk for HookDisk<H> {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.hook.begin(Call::SyncDir, dir);
-        self.below.sync_dir(dir)
+        let done = self.below.sync_dir(dir);
+        self.hook.end(Call::SyncDir, dir);
+        done
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
@@ -92,12 +101,16 @@ impl<H: Hook> DiskFile for HookFile<H> {
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64, access: Access) -> io::Result<usize> {
         self.hook.begin(Call::Write, &self.path);
-        self.below.write_at(bufs, offset, access)
+        let done = self.below.write_at(bufs, offset, access);
+        self.hook.end(Call::Write, &self.path);
+        done
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.hook.begin(Call::SyncData, &self.path);
-        self.hook.sync(&self.path, &|| self.below.sync_data())
+        let done = self.hook.sync(&self.path, &|| self.below.sync_data());
+        self.hook.end(Call::SyncData, &self.path);
+        done
     }
 
     fn start_writeback(&self, offset: u64, len: u64) -> io::Result<()> {
@@ -106,12 +119,16 @@ impl<H: Hook> DiskFile for HookFile<H> {
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
         self.hook.begin(Call::Allocate, &self.path);
-        self.below.allocate(offset, len)
+        let done = self.below.allocate(offset, len);
+        self.hook.end(Call::Allocate, &self.path);
+        done
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.hook.begin(Call::SetLen, &self.path);
-        self.below.set_len(len)
+        let done = self.below.set_len(len);
+        self.hook.end(Call::SetLen, &self.path);
+        done
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -22,6 +22,7 @@ use engine::{Durability, Options, Reads, Stats};
 
 pub(crate) use clock::WatchedClock;
 pub(crate) use gate::GateDisk;
+pub(crate) use hook::{Hook, HookDisk};
 pub(crate) use random::{Random, Seed};
 pub(crate) use threads::{current_thread, wait_until_blocked};
 
