@@ -17,7 +17,7 @@ use common::{
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
 use engine::executor::Stepped;
-use engine::{Collection, Database, Durability, Error, Options, Result};
+use engine::{Batch, Collection, Database, Durability, Error, Options, Result, WriteDurability};
 use serde_json::json;
 
 /// A database whose segment files' syncs a test holds up. Nothing runs in the background, so that
@@ -30,12 +30,19 @@ struct Bench {
     collection: Collection,
 }
 
+type Write<'a> = Box<dyn FnOnce() -> Result<()> + Send + 'a>;
+
 impl Bench {
     fn new() -> Self {
+        Self::with(Durability::Durable)
+    }
+
+    fn with(durability: Durability) -> Self {
         let memory = MemoryDisk::new();
         let disk = GateDisk::new(Arc::new(memory.clone()));
         let clock = Arc::new(WatchedClock::default());
         let options = Options::default()
+            .durability(durability)
             .disk(disk.disk())
             .clock(Arc::clone(&clock) as _)
             .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
@@ -44,21 +51,31 @@ impl Bench {
         Self { memory, disk, clock, database, collection }
     }
 
-    /// Writes document 0 and holds up its sync, has `number` more writers come, and lets the sync
-    /// pass once they all wait. The answers: that of document 0, then the others in the order of
-    /// their ids.
+    /// Writes document 0, with so many puts in one group behind it.
     fn group_behind_a_sync(&self, number: i64) -> (Result<()>, Vec<Result<()>>) {
+        let put = |n: i64| move || self.collection.put(n, &json!({ "n": n }));
+        self.behind_a_sync((1..=number).map(|n| Box::new(put(n)) as Write<'_>).collect())
+    }
+
+    /// Writes document 0 and holds up its sync, has more writers come, and lets the sync pass once
+    /// they all wait. The answers: that of document 0, then those of the others, in their order.
+    fn behind_a_sync(&self, others: Vec<Write<'_>>) -> (Result<()>, Vec<Result<()>>) {
         self.disk.close();
         thread::scope(|scope| {
-            let first = scope.spawn(|| self.collection.put(0, &json!({ "n": 0 })));
+            let first = scope.spawn(|| {
+                let mut batch = Batch::new();
+                batch.put(&self.collection, 0, &json!({ "n": 0 }))?;
+                self.database.write_with(batch, WriteDurability::Durable)
+            });
             self.disk.wait_for_sync();
             let (send, receive) = mpsc::channel();
-            let others: Vec<_> = (1..=number)
-                .map(|n| {
+            let others: Vec<_> = others
+                .into_iter()
+                .map(|write| {
                     let send = send.clone();
                     scope.spawn(move || {
                         send.send(current_thread()).unwrap();
-                        self.collection.put(n, &json!({ "n": n }))
+                        write()
                     })
                 })
                 .collect();
@@ -179,6 +196,68 @@ fn b5_a_leaders_failed_sync_fails_all_eight_and_the_next_write_succeeds() {
     }
 }
 
+/// Fault case B5, with every kind of write in the group; in a buffered database one of them asks for
+/// the sync.
+#[test]
+fn b5_a_failed_sync_fails_every_kind_of_write_in_its_group_and_none_is_there() {
+    for durability in DURABILITIES {
+        for crash in [killed, power_lost] {
+            let bench = Bench::with(durability);
+            let (database, c) = (&bench.database, &bench.collection);
+            for n in -4..0 {
+                c.put(n, &json!({ "n": n })).unwrap();
+            }
+            let kinds = || -> Vec<Write<'_>> {
+                vec![
+                    Box::new(|| c.put(1, &json!({ "n": 1 }))),
+                    Box::new(|| c.put(-4, &json!({ "n": 40 }))),
+                    Box::new(|| c.insert(2, &json!({ "n": 2 }))),
+                    Box::new(|| c.update(-3, &json!({ "n": 30 }))),
+                    Box::new(|| c.delete(-2)),
+                    Box::new(|| {
+                        let mut batch = Batch::new();
+                        batch.put(c, 3, &json!({ "n": 3 }))?;
+                        batch.delete(c, -1)?;
+                        database.write(batch)
+                    }),
+                    Box::new(|| {
+                        let mut batch = Batch::new();
+                        batch.put(c, 4, &json!({ "n": 4 }))?;
+                        database.write_with(batch, WriteDurability::Durable)
+                    }),
+                    Box::new(|| database.collection("another").map(drop)),
+                ]
+            };
+            bench.disk.fail_sync_after(1);
+            let (first, others) = bench.behind_a_sync(kinds());
+            first.unwrap();
+            assert_eq!(others.len(), 8);
+            for outcome in others {
+                assert!(matches!(outcome, Err(Error::WriteFailed { .. })), "{outcome:?}");
+            }
+            let before = [-4, -3, -2, -1, 0];
+            assert_eq!(ids(c), before, "nothing of it is visible");
+            assert_eq!(database.collections().unwrap(), ["c"]);
+            reopen(&power_lost(&bench.memory), &before);
+
+            // Each succeeds when it comes again.
+            kinds().into_iter().for_each(|write| write().unwrap());
+            assert_eq!(database.stats().repairs, 1);
+            database.sync().unwrap();
+            let after = [40, 30, 0, 1, 2, 3, 4];
+            assert_eq!(ids(c), after);
+            for when in [crash(&bench.memory), {
+                database.close().unwrap();
+                bench.memory.clone()
+            }] {
+                let again = Database::open(DB, tiny_on(&when)).unwrap();
+                assert_eq!(ids(&again.collection("c").unwrap()), after);
+                assert_eq!(again.collections().unwrap(), ["another", "c"]);
+            }
+        }
+    }
+}
+
 fn ids(collection: &Collection) -> Vec<i64> {
     let number = |document: engine::Document| document.get_i64("n").unwrap().unwrap();
     let rows = collection.scan(..).unwrap().map(|row| row.unwrap());
@@ -230,7 +309,7 @@ fn an_update_behind_a_put_in_its_group_builds_on_it() {
                     vec![waits(Box::new(|| collection.put("id", &json!({ "new": 2 }))))];
                 for filler in 0..fillers {
                     // As many records as a memtable holds: a segment for each.
-                    let mut batch = engine::Batch::new();
+                    let mut batch = Batch::new();
                     for n in 0..64 {
                         let id = format!("filler {filler} {n}");
                         batch.put(collection, id, &json!({})).unwrap();
@@ -270,14 +349,14 @@ fn a_write_that_asks_for_it_is_durable_in_a_buffered_database() {
     let database = Database::open(DB, tiny_on(&disk).durability(Durability::BUFFERED)).unwrap();
     let collection = database.collection("c").unwrap();
     collection.put(1, &json!({ "n": 1 })).unwrap();
-    let mut batch = engine::Batch::new();
+    let mut batch = Batch::new();
     batch.put(&collection, 2, &json!({ "n": 2 })).unwrap();
-    database.write_with(batch, engine::WriteDurability::Durable).unwrap();
+    database.write_with(batch, WriteDurability::Durable).unwrap();
     reopen(&power_lost(&disk), &[1, 2]);
 
     collection.put(3, &json!({ "n": 3 })).unwrap();
     // An empty batch still covers what came before.
-    database.write_with(engine::Batch::new(), engine::WriteDurability::Durable).unwrap();
+    database.write_with(Batch::new(), WriteDurability::Durable).unwrap();
     reopen(&power_lost(&disk), &[1, 2, 3]);
 }
 
