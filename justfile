@@ -51,6 +51,10 @@ bench-structures:
 test *ARGS:
     cargo test -p engine "$@"
 
+# Kill writing processes for so many minutes, and compare what they leave with what was answered
+soak MINUTES="30":
+    SEDIMENT_SOAK_MINUTES={{ quote(MINUTES) }} cargo test -p engine --test kill soak -- --ignored --exact --nocapture
+
 # Test the benchmark program
 test-bench *ARGS:
     scripts/with-libclang cargo test -p bench --release "$@"
