@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::disk::faulty::{Call, Fault, FaultyDisk, Outcome, Repeat};
 use engine::disk::{Disk, MemoryDisk, Unsynced};
 use engine::{Batch, Compaction, CompactionReason, Error};
-use faults::life::Life;
+use faults::life::{Life, both_ways};
 use faults::sorted::find;
 use faults::*;
 
@@ -305,6 +305,79 @@ fn b10_a_failed_compaction_is_tried_again_by_itself() {
         assert_eq!(stats.compaction_failures, failures, "{job:?}");
         assert!(stats.level0_runs <= 2, "{job:?}: {stats:?}");
         again.check("healed");
+    }
+}
+
+/// Versions that a snapshot held are dropped once it is gone: by a seal and the merges behind it, or
+/// by merges alone. A crash at any step, and then a longer history: a sequence of the past is
+/// answered as it was, or refused.
+#[test]
+fn a16_after_a_crash_a_view_of_the_past_is_complete_or_refused() {
+    let mut random = Random::new(0xa16);
+    let setup = DURABLE.tiny().manual();
+    for merges_alone in [false, true] {
+        let disk = MemoryDisk::new();
+        disk.start_trace();
+        let mut life = Life::new(setup, &shared(&disk));
+        let oldest = life.db.database.snapshot().unwrap();
+        let mut past = Vec::new();
+        for round in 0..4 {
+            for id in 0..30 {
+                life.put(id, 100 * round + id);
+            }
+            life.delete(round);
+            past.push((life.stats().visible_sequence, life.rows.clone()));
+            if round < 3 {
+                life.roll();
+            }
+        }
+        let start;
+        if merges_alone {
+            life.db.database.close().unwrap();
+            drop(oldest);
+            let history = life.stats().visible_sequence;
+            let compaction = Compaction::Automatic;
+            let (memtable_bytes, segment_bytes) = (DURABLE.memtable_bytes, DURABLE.segment_bytes);
+            let roomy = Setup { history, compaction, memtable_bytes, segment_bytes, ..setup };
+            life = life.again(roomy, &shared(&disk)).unwrap();
+            // The older half of the past leaves the history.
+            for n in 0..i64::try_from(history / 2).unwrap() {
+                life.put(500, n);
+            }
+            start = disk.trace().len();
+            life.step();
+            assert!(life.count(CompactionReason::Level0) > 0, "{:?}", life.stats());
+            assert_eq!(life.stats().seals, 0, "{:?}", life.stats());
+        } else {
+            drop(oldest);
+            start = disk.trace().len();
+            life.roll();
+            life.compact();
+            assert!(life.count(CompactionReason::Indexes) > 0, "{:?}", life.stats());
+            assert_eq!(life.count(CompactionReason::Forced), 1, "{:?}", life.stats());
+        }
+        let (mut answered, mut refused) = (0, 0);
+        let trace = disk.trace();
+        for k in start..=trace.len() {
+            let replayed = MemoryDisk::replay(&trace[..k]).unwrap();
+            let cut = k % CRASHES;
+            let disk = crash(&replayed, cut, &mut random);
+            let what = format!("alone: {merges_alone}, step {k} of {}, cut {cut}", trace.len());
+            let again = Setup { history: 1 << 20, ..setup }.open_memory(&disk).unwrap();
+            for (sequence, rows) in &past {
+                match again.database.snapshot_at(*sequence) {
+                    Ok(view) => {
+                        let scan = || view.scan(&again.collection(), ..).unwrap();
+                        assert!(both_ways(scan) == *rows, "{what}: the past at {sequence}");
+                        answered += 1;
+                    }
+                    Err(Error::HistoryGone { .. }) => refused += 1,
+                    Err(e) => panic!("{what}: {e}"),
+                }
+            }
+        }
+        println!("{answered} answered, {refused} refused");
+        assert!(answered > 20 && refused > 20, "{answered} answered, {refused} refused");
     }
 }
 

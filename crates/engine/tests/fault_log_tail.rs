@@ -137,6 +137,44 @@ fn a24_stale_bytes_never_return_while_zeroing_ahead_is_on_off_and_on() {
     assert_eq!(BUFFERED.open_memory(&disk).unwrap().rows(), rows);
 }
 
+/// The blocks of a deleted database are given to the segment of another one, which is written alike
+/// and then killed: behind its last record stand whole ones, with the right offsets and the right
+/// sequences, and none of them is its own.
+#[test]
+fn a24_records_of_an_earlier_use_of_the_same_blocks_do_not_verify() {
+    for setup in [DURABLE, BUFFERED] {
+        let written = |last: i64, value: i64| {
+            let disk = MemoryDisk::new();
+            let db = setup.open_memory(&disk).unwrap();
+            for id in 1..=last {
+                put(&db.collection(), id, value).unwrap();
+            }
+            let disk = kill(&disk);
+            let log = log_segment(&disk);
+            (disk, log)
+        };
+        let (earlier, earlier_log) = written(10, 1);
+        let stale = read(&earlier, &earlier_log);
+        let (disk, log) = written(5, 2);
+        let last = *records(&read(&disk, &log)).last().unwrap();
+        let behind: Vec<_> =
+            records(&stale).into_iter().filter(|record| record.offset >= last.end()).collect();
+        assert_eq!(behind[0].offset, last.end(), "the two logs are laid out alike");
+        let stale_end = behind.last().unwrap().end();
+        overwrite(&disk, &log, last.end(), &stale[last.end()..stale_end]);
+
+        let mut rows: Rows = (1..=5).map(|id| (id, 2)).collect();
+        let db = setup.open_memory(&disk).unwrap();
+        assert_eq!(db.rows(), rows, "none of the earlier ones, {:?}", setup.durability);
+        let recovery = db.database.stats().recovery;
+        assert!(!recovery.torn_tail && recovery.damage.is_none(), "{recovery:?}");
+        put(&db.collection(), 6, 2).unwrap();
+        rows.insert(6, 2);
+        let disk = kill(&disk);
+        assert_eq!(setup.open_memory(&disk).unwrap().rows(), rows, "{:?}", setup.durability);
+    }
+}
+
 /// Seven buffered records of one size, the fifth of which is lost.
 #[test]
 fn a33_records_behind_a_lost_one_stay_gone_when_one_of_equal_length_takes_its_place() {

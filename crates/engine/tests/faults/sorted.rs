@@ -112,6 +112,12 @@ pub fn find_in(disk: &dyn Disk, path: &Path, id: u8) -> Option<Place> {
     places(&bytes).into_iter().rev().find(|place| is_of(&bytes, place, id))
 }
 
+/// The id of a record whose id is an integer.
+pub fn integer(bytes: &[u8], place: &Place) -> Option<i64> {
+    let [0x10, rest @ ..] = &bytes[place.id..place.id_end()] else { return None };
+    Some(i64::from_be_bytes(rest.try_into().ok()?) ^ i64::MIN)
+}
+
 /// Whether a record is of an integer below 256.
 pub fn is_of(bytes: &[u8], place: &Place, id: u8) -> bool {
     let key = &bytes[place.id..place.id_end()];
