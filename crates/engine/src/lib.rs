@@ -44,6 +44,11 @@ mod log;
 mod manifest;
 mod memtable;
 mod options;
+#[cfg(not(sediment_planted_bugs))]
+mod planted;
+#[cfg(sediment_planted_bugs)]
+#[doc(hidden)]
+pub mod planted;
 mod random;
 mod recovery;
 mod rows;

@@ -19,6 +19,7 @@ use crate::format::{
     CatalogueChange, CollectionId, Edit, MANIFEST_HEADER_BYTES, ManifestFault, ManifestHeader,
     Placement, SealedMeta, SegmentId, Sequence, SweepState, decode_edits, encode_edits,
 };
+use crate::planted::{self, Bug};
 use crate::random::Random;
 use crate::segment::SegmentFile;
 use crate::sync::Arc;
@@ -375,6 +376,9 @@ impl Manifest {
     }
 
     fn append_record(&mut self, edits: &[Edit]) -> Result<()> {
+        let without_horizon =
+            planted::is(Bug::HorizonMovedBeforeDurable).then(|| planted::without_horizon(edits));
+        let edits = without_horizon.as_deref().unwrap_or(edits);
         let record = encode_edits(edits, self.header.incarnation, self.end);
         write_all(&*self.file, &self.path, &record, self.end)?;
         self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;

@@ -26,6 +26,7 @@ use crate::format::{
 use crate::log::{LogReader, Replay, Run, replay};
 use crate::manifest::{MANIFEST_NAME, ManifestState, SegmentState, write_all};
 use crate::options::Recovery;
+use crate::planted::{self, Bug};
 use crate::segment::{Regime, parse_segment_name, segment_path};
 use crate::stats::RecoveryReport;
 use crate::store::{Files, segment_header, survivors, write_index};
@@ -220,7 +221,7 @@ fn believe(
                 // Removed, which happens only once nothing of it is needed; or none.
                 None => Some(header.predecessor_end),
             };
-            end == Some(header.predecessor_end)
+            end == Some(header.predecessor_end) || planted::is(Bug::SuccessorAccepted)
         });
         let damage = tail.damage().map(|offset| (tail, offset));
         // A mark in a later segment says that all before it was synced.

@@ -9,6 +9,7 @@
 //! 3. The header has a check of its own, so that a damaged length is found before it is believed.
 
 use super::types::{CollectionId, Kind, Sequence};
+use crate::planted::{self, Bug};
 
 /// Bytes before the id.
 pub(crate) const RECORD_HEADER_BYTES: usize = 28;
@@ -62,14 +63,20 @@ impl RecordFault {
     }
 }
 
-/// Binds bytes to a file, a place and a sequence: a finaliser over the three (the constants are
-/// splitmix64's and XXH64's).
-#[expect(clippy::cast_possible_truncation, reason = "a hash: the low half is as good as any")]
+/// Binds bytes to a file, a place and a sequence.
 #[inline]
 pub(crate) fn mix(incarnation: u64, offset: u64, sequence: u64) -> u32 {
-    let mut h = incarnation
-        ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        ^ sequence.wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(31);
+    let is_left_out = planted::is(Bug::IncarnationLeftOutOfChecksum);
+    finalise(if is_left_out { 0 } else { incarnation }, offset, sequence)
+}
+
+/// A finaliser over three numbers (the constants are splitmix64's and XXH64's).
+#[expect(clippy::cast_possible_truncation, reason = "a hash: the low half is as good as any")]
+#[inline]
+fn finalise(first: u64, second: u64, third: u64) -> u32 {
+    let mut h = first
+        ^ second.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ^ third.wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(31);
     h = (h ^ (h >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     h = (h ^ (h >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (h ^ (h >> 31)) as u32
@@ -86,7 +93,7 @@ pub(crate) fn content_checksum(
     content: &[u8],
 ) -> u32 {
     let lengths = u64::from(id_len) << 32 | u64::from(document_len);
-    let seed = mix(u64::from(collection.0), lengths, kind as u64);
+    let seed = finalise(u64::from(collection.0), lengths, kind as u64);
     let mut hasher = crc32fast::Hasher::new_with_initial(seed);
     hasher.update(content);
     hasher.finalize()
@@ -217,7 +224,9 @@ impl RecordHeader {
         let content = bytes.get(RECORD_HEADER_BYTES..self.used_len()).ok_or(RecordFault::Short)?;
         let checksum =
             content_checksum(self.kind, self.collection, self.id_len, self.document_len, content);
-        if self.content_checksum(incarnation, offset) == checksum {
+        if self.content_checksum(incarnation, offset) == checksum
+            || planted::is(Bug::ChecksumNotVerified)
+        {
             Ok(())
         } else {
             Err(RecordFault::Content)

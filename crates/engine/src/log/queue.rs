@@ -24,6 +24,17 @@ pub(crate) struct Member {
     waiter: Option<Arc<Waiter>>,
 }
 
+impl Member {
+    /// Lets the thread go on that waits for the outcome, if another one than the leader's does.
+    pub(crate) fn answer(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            let outcome = self.outcome.take().unwrap_or_else(undecided);
+            *waiter.slot.lock() = Slot::Done(outcome);
+            waiter.changed.notify_one();
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Waiter {
     slot: Mutex<Slot>,
@@ -162,13 +173,7 @@ impl Group<'_> {
 impl Drop for Group<'_> {
     fn drop(&mut self) {
         self.queue.hand_over();
-        for member in &mut self.members {
-            if let Some(waiter) = member.waiter.take() {
-                let outcome = member.outcome.take().unwrap_or_else(undecided);
-                *waiter.slot.lock() = Slot::Done(outcome);
-                waiter.changed.notify_one();
-            }
-        }
+        self.members.iter_mut().for_each(Member::answer);
     }
 }
 

@@ -19,6 +19,7 @@ use crate::format::{
 };
 use crate::log::ZeroFill;
 use crate::memtable::{Entry, Ids, Index, Memtable, NodeRef};
+use crate::planted::{self, Bug};
 use crate::scan::Cursor;
 use crate::segment::{Record, Regime, SegmentFile};
 use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering};
@@ -243,6 +244,9 @@ impl Run {
 
     fn sync_log(&self, end: u64) -> Result<()> {
         self.sync_file().inspect_err(|e| {
+            if planted::is(Bug::OldTailAppendedTo) {
+                return;
+            }
             // Only the holder of the gate comes here, and only while there is no failure.
             drop(self.failure.set(e.clone()));
         })?;

@@ -17,6 +17,7 @@ use crate::log::{Committed, Condition, Member, Outcome, Request, records};
 use crate::manifest::write_all;
 use crate::memtable::Index;
 use crate::options::{Durability, Options};
+use crate::planted::{self, Bug};
 use crate::sync::{Arc, Ordering};
 
 /// The largest batch, in bytes of log.
@@ -89,6 +90,12 @@ impl Store {
             return self.commit_some(state, members);
         }
         if !state.buffer.is_empty() {
+            if planted::is(Bug::MemberAnsweredBeforeSync) {
+                for member in &mut members[1..group.decided] {
+                    member.outcome.get_or_insert(Ok(Committed::At(group.last)));
+                    member.answer();
+                }
+            }
             let written = if group.records == 0 {
                 self.write_mark(state)
             } else {
@@ -189,7 +196,7 @@ impl Store {
         let before = std::mem::replace(&mut state.last, last);
         let (offset, end) = self.append(state)?;
         let run = Arc::clone(&state.active);
-        if durable {
+        if durable && !planted::is(Bug::SyncIgnored) {
             self.sync_older(state)?;
             run.sync_up_to(end)?;
             self.counters.synced();
@@ -231,7 +238,9 @@ impl Store {
             self.spawn("zero ahead", Self::zero_ahead);
         }
         run.attempt(end);
-        write_all(&**run.file.disk_file(), run.path(), &state.buffer, offset)?;
+        let with_holes = planted::is(Bug::DroppedWrite).then(|| planted::with_holes(&state.buffer));
+        let bytes = with_holes.as_ref().unwrap_or(&state.buffer);
+        write_all(&**run.file.disk_file(), run.path(), bytes, offset)?;
         self.counters.wrote(state.buffer.len() as u64);
         Ok((offset, end))
     }

@@ -9,6 +9,7 @@ use crate::format::{
 };
 use crate::log::Run;
 use crate::memtable::{Index, Memtable};
+use crate::planted::{self, Bug};
 use crate::random::Random;
 use crate::segment::{DataSegment, NewSegment, Reaper, RecordFormat, SegmentFile, index_bytes_max};
 use crate::sync::Arc;
@@ -32,7 +33,9 @@ impl Files {
         let (name, format) = ((id, incarnation), RecordFormat::Log);
         let file =
             SegmentFile::create(&self.disk, &self.dir, name, format, capacity, &self.reaper)?;
-        if let Err(e) = self.disk.sync_dir(&self.dir) {
+        if !planted::is(Bug::DirectoryNotSynced)
+            && let Err(e) = self.disk.sync_dir(&self.dir)
+        {
             file.doom();
             return Err(Error::io("sync", &self.dir, e));
         }

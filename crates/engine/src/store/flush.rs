@@ -7,6 +7,7 @@ use super::commit::IDLE_BEFORE_MARK;
 use super::{LogState, Store};
 use crate::error::{Error, Result};
 use crate::log::{Request, Run};
+use crate::planted::{self, Bug};
 use crate::sync::{Arc, Ordering};
 
 const ZEROS: &[u8] = &[0; 64 << 10];
@@ -138,6 +139,10 @@ impl Store {
         // again.
         let is_torn = state.active.attempted() > state.active.end();
         if state.failure.is_none() && !is_torn && !self.any_failed(state) {
+            return Ok(());
+        }
+        if planted::is(Bug::OldTailAppendedTo) {
+            state.failure = None;
             return Ok(());
         }
         match self.repair(state) {

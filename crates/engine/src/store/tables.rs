@@ -20,6 +20,7 @@ use crate::format::{
     SweepState,
 };
 use crate::manifest::{ManifestState, SegmentState};
+use crate::planted::{self, Bug};
 use crate::scan::{Chain, ChainEntry, Clipped, Cursor};
 use crate::segment::{DataSegment, Record, Regime, SealedSegment};
 use crate::sync::Arc;
@@ -254,7 +255,7 @@ impl Tables {
     fn find(&self, key: Key<'_>, at: Sequence, regime: Regime) -> Result<Option<Record>> {
         let is_swept = self.sweep.is_some() && self.is_swept(key.collection, key.id);
         for run in &self.level0 {
-            if is_swept && run.cover == Cover::FromCursor {
+            if is_swept && run.cover == Cover::FromCursor && !planted::is(Bug::CutIgnoredByRead) {
                 continue;
             }
             if let Some(record) = run.run.get(key, at, regime)? {
@@ -280,7 +281,9 @@ impl Tables {
     /// Pushes a cursor for each run.
     pub(crate) fn push_cursors(&self, regime: Regime, cursors: &mut Vec<Box<dyn Cursor>>) {
         for run in &self.level0 {
-            let clip = self.cursor().filter(|_| run.cover == Cover::FromCursor);
+            let clip = self
+                .cursor()
+                .filter(|_| run.cover == Cover::FromCursor && !planted::is(Bug::CutIgnoredByRead));
             match (&run.run, clip) {
                 (Level0Run::Segment(segment), None) => {
                     cursors.push(Box::new(segment.cursor(regime)));

@@ -11,6 +11,7 @@ use crate::disk::Access;
 use crate::error::Result;
 use crate::format::{CollectionId, Edit, FullKey, Key, Kind, Placement, SegmentId, Sequence};
 use crate::manifest::ManifestState;
+use crate::planted::{self, Bug};
 use crate::segment::{Regime, SortedWriter};
 use crate::sync::Ordering as MemoryOrdering;
 
@@ -83,7 +84,9 @@ impl Store {
         mut older: impl FnMut(&Merge, Key<'_>) -> Result<Older>,
         mut put: impl FnMut(&Merge, Kept<'_>) -> Result<u64>,
     ) -> Result<Merged> {
-        let mut keeper = Keeper::new(rules.horizon);
+        let ignores_snapshots = planted::is(Bug::SnapshotVersionDropped);
+        let horizon = if ignores_snapshots { self.visible() } else { rules.horizon };
+        let mut keeper = Keeper::new(horizon);
         let mut merged = Merged::default();
         let mut is_new_id = true;
         let (mut ids, mut written) = (0u64, 0);

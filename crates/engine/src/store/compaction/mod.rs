@@ -31,6 +31,7 @@ use crate::governor::{Debt, write_rate};
 use crate::manifest::ManifestState;
 use crate::memtable::Index;
 use crate::options::Compaction;
+use crate::planted::{self, Bug};
 use crate::segment::SegmentFile;
 use crate::stats::CompactionStats;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
@@ -423,6 +424,9 @@ impl Store {
         {
             made.iter().for_each(|file| file.doom());
             return Err(Error::io("sync", &self.files.dir, e));
+        }
+        if planted::is(Bug::InputsUnlinkedEarly) {
+            planted::unlink(&*self.files.disk, &self.files.dir, gone);
         }
         {
             let mut manifest = self.manifest.lock();

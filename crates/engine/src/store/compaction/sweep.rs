@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::format::{
     Age, Bound, Edit, FullKey, KeyRange, Placement, SegmentId, Sequence, Side, SweepState,
 };
+use crate::planted::{self, Bug};
 use crate::scan::ChainEntry;
 use crate::segment::{SealedSegment, index_bytes_max};
 use crate::sync::Arc;
@@ -275,7 +276,13 @@ impl Store {
         let mut superfluous = Vec::new();
         let manifest = self.manifest.lock();
         let state = manifest.state();
-        for segment in swept(tables).flat_map(|run| run.run.segments()) {
+        // The runs come newest first: this is the oldest of several.
+        let is_left = |run: &&Level0| {
+            planted::is(Bug::RemovalOutOfAgeOrder)
+                && swept(tables).skip(1).last().is_some_and(|oldest| oldest.age == run.age)
+        };
+        let removed = swept(tables).filter(|run| !is_left(run));
+        for segment in removed.flat_map(|run| run.run.segments()) {
             for segment in files_of(&segment) {
                 edits.push(retire(segment, state, lost, &mut superfluous));
             }
