@@ -55,6 +55,10 @@ test *ARGS:
 soak MINUTES="30":
     SEDIMENT_SOAK_MINUTES={{ quote(MINUTES) }} cargo test -p engine --test kill soak -- --ignored --exact --nocapture
 
+# Plant bugs in the engine, one at a time, and see that the tests named for each fail
+planted-bugs:
+    scripts/planted-bugs
+
 # Test the benchmark program
 test-bench *ARGS:
     scripts/with-libclang cargo test -p bench --release "$@"
