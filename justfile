@@ -59,6 +59,20 @@ soak MINUTES="30":
 planted-bugs:
     scripts/planted-bugs
 
+# Run the tests of crashes, kills and planted bugs, and fill docs/testing.md with what they counted
+testing-report:
+    #!/bin/sh
+    set -eu
+    SEDIMENT_REPORT=$(mktemp -d)
+    export SEDIMENT_REPORT
+    trap 'rm -rf "$SEDIMENT_REPORT"' EXIT
+    cargo test -p engine --test crash --test kill
+    scripts/planted-bugs
+    for name in run "power cuts" recovery failing "full disk" sites kills planted; do
+        table=$(scripts/testing-report "$SEDIMENT_REPORT" "$name")
+        echo "$table" | scripts/figures docs/testing.md "$name"
+    done
+
 # Test the benchmark program
 test-bench *ARGS:
     scripts/with-libclang cargo test -p bench --release "$@"

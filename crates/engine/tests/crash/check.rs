@@ -1,6 +1,7 @@
 //! Opens what a crash left, holds it to the history, and crashes it again.
 
 use std::collections::HashSet;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -92,7 +93,14 @@ impl Checker {
             let mut expected = found;
             expected.entry(NAMES[0].to_owned()).or_default().insert(AFTER, AFTER);
             assert!(state_of(&db.database, what) == expected, "{what}: written to");
+            // What was merged and removed is held by nobody.
+            let deleted: Vec<_> =
+                held(folder.path()).into_iter().filter(|name| name.ends_with("(deleted)")).collect();
+            assert!(deleted.is_empty(), "{what}: {deleted:?}");
             db.database.close().unwrap_or_else(|e| panic!("{what}: {e}"));
+            drop((db, collection));
+            let held = held(folder.path());
+            assert!(held.is_empty(), "{what}: descriptors and maps after the close: {held:?}");
             let db = setup.open_at(folder.path(), &disk).unwrap();
             assert!(state_of(&db.database, what) == expected, "{what}: opened once more");
             db.step();
@@ -151,6 +159,18 @@ impl Checker {
             image = next;
         }
     }
+}
+
+/// The files of a folder of which this process has a descriptor or a map.
+fn held(folder: &Path) -> Vec<String> {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap();
+    // One may be closed by another test meanwhile.
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let links: Vec<String> = links.map(|link| link.to_string_lossy().into_owned()).collect();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let maps = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].to_owned()));
+    let folder = folder.to_str().unwrap();
+    links.into_iter().chain(maps).filter(|name| name.starts_with(folder)).collect()
 }
 
 /// What a database that was recovered does before it crashes again.
