@@ -10,7 +10,7 @@ use super::elements::{Element, Elements, find, kind};
 use super::limits::{from_bson, invalid};
 use super::{json, validate};
 use crate::error::Result;
-use crate::segment::Record;
+use crate::segment::{Record, RecordDocument};
 use crate::sync::Arc;
 
 /// Fields that `Debug` shows.
@@ -55,7 +55,7 @@ pub struct Document {
 #[derive(Clone)]
 enum Source {
     /// A record of the log, in its segment or read from it.
-    Record(Record),
+    Record(RecordDocument),
     /// Bytes from elsewhere.
     Bytes(Arc<[u8]>),
 }
@@ -63,15 +63,15 @@ enum Source {
 impl Document {
     /// The document of a record that was verified.
     pub(crate) fn new(record: Record) -> Self {
-        Self { source: Source::Record(record) }
+        Self { source: Source::Record(RecordDocument::of(record)) }
     }
 
     /// Becomes the document of another record that was verified. Allocates nothing.
     #[inline]
     pub(crate) fn show(&mut self, record: &Record) {
         match &mut self.source {
-            Source::Record(own) => own.clone_from(record),
-            Source::Bytes(_) => self.source = Source::Record(record.clone()),
+            Source::Record(own) => own.show(record),
+            Source::Bytes(_) => *self = Self::new(record.clone()),
         }
     }
 
@@ -94,9 +94,10 @@ impl Document {
     }
 
     /// The BSON bytes.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.source {
-            Source::Record(record) => record.document(),
+            Source::Record(document) => document.as_bytes(),
             Source::Bytes(bytes) => bytes,
         }
     }

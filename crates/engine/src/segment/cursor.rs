@@ -249,12 +249,22 @@ impl Cursor for SegmentCursor {
             self.entry = next;
             // The places that were taken are of other entries now.
             self.taken.len = 0;
-            return self
-                .segment
-                .sorted(self.regime)?
-                .records
-                .read_next(&mut self.record, self.regime);
+            let records = self.segment.sorted(self.regime)?.records;
+            return records.read_next(&mut self.record, self.regime);
         }
+        self.step_by_index(next, direction)
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+}
+
+impl SegmentCursor {
+    /// Moves on to an entry next to the current one, whose place the index tells.
+    #[inline(never)]
+    fn step_by_index(&mut self, next: u64, direction: Direction) -> Result<()> {
         let taken = &mut self.taken;
         let ahead = taken.at + 1 + AHEAD;
         if taken.direction == direction && ahead < taken.len {
@@ -268,9 +278,5 @@ impl Cursor for SegmentCursor {
             self.take(next, direction)?;
         }
         self.read()
-    }
-
-    fn current(&self) -> Option<&Record> {
-        self.record.as_ref()
     }
 }

@@ -37,6 +37,6 @@ pub(crate) use index_writer::IndexWriter;
 pub(crate) use names::{parse_segment_name, segment_path};
 pub(crate) use reader::SealedSegment;
 pub(crate) use reaper::Reaper;
-pub(crate) use record::Record;
+pub(crate) use record::{Record, RecordDocument};
 pub(crate) use record_format::RecordFormat;
 pub(crate) use writer::SortedWriter;

@@ -172,10 +172,12 @@ impl SealedSegment {
     }
 
     /// The sorted index; opens the file.
+    #[inline(always)]
     pub(super) fn sorted(&self, regime: Regime) -> Result<SortedIndex<'_>> {
         Ok(self.sorted_of(self.opened()?, regime))
     }
 
+    #[inline(always)]
     fn sorted_of<'a>(&'a self, opened: &'a Opened, regime: Regime) -> SortedIndex<'a> {
         SortedIndex { index: &opened.index, records: self.records(opened), regime }
     }

@@ -16,7 +16,8 @@ use crate::sync::Arc;
 
 /// A verified record: borrows its segment's map and pins it, or owns its bytes.
 ///
-/// A clone costs one atomic increment; `clone_from` a record of the same file none.
+/// A clone costs one atomic increment.
+#[derive(Clone)]
 pub(crate) struct Record {
     head: Head,
     offset: u64,
@@ -30,20 +31,53 @@ enum Bytes {
     Owned(Arc<[u8]>),
 }
 
-impl Clone for Record {
-    fn clone(&self) -> Self {
-        Self { head: self.head, offset: self.offset, bytes: self.bytes.clone() }
+/// The document of a verified record: borrows and pins, or owns, as the record does.
+///
+/// Where it stands in two words of its own, and not in a copy of the record's header: a scan makes
+/// the document of each row from the record that it just read, and would wait for that header to come
+/// out of the processor's store buffer.
+#[derive(Clone)]
+pub(crate) struct RecordDocument {
+    bytes: Bytes,
+    /// In the file if its bytes are mapped, else in the record.
+    start: u64,
+    len: u32,
+}
+
+impl RecordDocument {
+    pub(crate) fn of(record: Record) -> Self {
+        let (start, len) = record.document_place();
+        Self { bytes: record.bytes, start, len }
+    }
+
+    /// Becomes the document of another record. Costs no count of references where both are of one
+    /// file.
+    #[inline]
+    pub(crate) fn show(&mut self, record: &Record) {
+        match (&self.bytes, &record.bytes) {
+            (Bytes::Mapped(own), Bytes::Mapped(pin)) if Arc::ptr_eq(own, pin) => {}
+            _ => self.bytes = record.bytes.clone(),
+        }
+        (self.start, self.len) = record.document_place();
     }
 
     #[inline]
-    fn clone_from(&mut self, source: &Self) {
-        match (&self.bytes, &source.bytes) {
-            (Bytes::Mapped(own), Bytes::Mapped(pin)) if Arc::ptr_eq(own, pin) => {
-                self.head = source.head;
-                self.offset = source.offset;
-            }
-            _ => *self = source.clone(),
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.at(self.start, self.len as usize)
+    }
+}
+
+impl Bytes {
+    /// What was verified: mapped bytes by their place in the file, others by that in the record.
+    #[inline]
+    fn at(&self, start: u64, len: usize) -> &[u8] {
+        match self {
+            Self::Mapped(pin) => pin.bytes(start, len),
+            Self::Owned(bytes) => usize::try_from(start)
+                .ok()
+                .and_then(|start| bytes.get(start..start.checked_add(len)?)),
         }
+        .unwrap_or_else(|| unreachable!("a record's bounds were checked when it was read"))
     }
 }
 
@@ -121,6 +155,12 @@ impl Record {
         self.bytes(self.head.document_start(), self.head.document_len as usize)
     }
 
+    /// Where the document begins, for [`Bytes::at`], and its length.
+    #[inline]
+    fn document_place(&self) -> (u64, u32) {
+        (self.start_of(self.head.document_start()), self.head.document_len)
+    }
+
     /// The checksum of what the record says, wherever it stands: a copy carries it.
     pub(crate) fn content_checksum(&self) -> u32 {
         self.head.content_checksum
@@ -184,11 +224,16 @@ impl Record {
 
     #[inline]
     fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        match &self.bytes {
-            Bytes::Mapped(pin) => pin.bytes(self.offset + start as u64, len),
-            Bytes::Owned(bytes) => bytes.get(start..start + len),
+        self.bytes.at(self.start_of(start), len)
+    }
+
+    /// A place in the record, for [`Bytes::at`].
+    #[inline]
+    fn start_of(&self, in_record: usize) -> u64 {
+        match self.bytes {
+            Bytes::Mapped(_) => self.offset + in_record as u64,
+            Bytes::Owned(_) => in_record as u64,
         }
-        .unwrap_or_else(|| unreachable!("a record's bounds were checked when it was read"))
     }
 }
 

@@ -131,7 +131,8 @@ impl Head {
     }
 
     /// Verifies the content. `bytes` begins with the record.
-    #[inline]
+    // Inlined, so that the header need not be in memory.
+    #[inline(always)]
     pub(super) fn verify(&self, bytes: &[u8]) -> Result<(), RecordFault> {
         let content = bytes.get(self.id_start()..self.used_len()).ok_or(RecordFault::Short)?;
         let checksum =
