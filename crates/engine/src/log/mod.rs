@@ -16,5 +16,5 @@ mod zeros;
 pub(crate) use queue::{GroupCommit, Member};
 pub(crate) use replay::{LogReader, Replay, replay};
 pub(crate) use request::{Committed, Condition, Outcome, Request};
-pub(crate) use run::{Run, records};
+pub(crate) use run::{Run, RunCursor, records};
 pub(crate) use zeros::ZeroFill;

@@ -11,12 +11,11 @@
 use std::cmp::Ordering;
 
 use super::chain_cursor::ChainCursor;
-use super::cursor::Cursor;
 use crate::error::Result;
 use crate::format::{
     Bound, CollectionId, Direction, FullKey, Key, KeyBound, Position, Sequence, Side, full_key_head,
 };
-use crate::segment::{Record, Regime, SealedSegment};
+use crate::segment::{Record, Regime, SealedSegment, SegmentCursor};
 use crate::sync::Arc;
 
 /// Sorted segments in order by key.
@@ -203,7 +202,7 @@ impl Chain {
     }
 
     /// A cursor over all records of the chain. Touches no file before its first seek.
-    pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> impl Cursor + use<> {
+    pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> ChainCursor<SegmentCursor> {
         ChainCursor::new(Arc::clone(self), regime, SealedSegment::cursor)
     }
 

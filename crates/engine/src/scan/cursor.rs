@@ -21,6 +21,13 @@ pub(crate) trait Cursor: Send {
     /// cursor must not be used.
     fn step(&mut self, direction: Direction) -> Result<()>;
 
+    /// Steps, and says where it came to.
+    #[inline]
+    fn advance(&mut self, direction: Direction) -> Result<Option<&Record>> {
+        self.step(direction)?;
+        Ok(self.current())
+    }
+
     /// The record under the cursor, verified; `None` past either end.
     fn current(&self) -> Option<&Record>;
 }

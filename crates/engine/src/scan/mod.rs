@@ -6,12 +6,14 @@ mod clipped;
 mod cursor;
 mod end;
 mod merge;
+mod met_id;
 mod range;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use chain::{Chain, ChainEntry};
+pub(crate) use chain_cursor::ChainCursor;
 pub(crate) use clipped::Clipped;
 pub(crate) use cursor::Cursor;
 pub(crate) use merge::{Merge, Runs};

@@ -95,6 +95,11 @@ impl Range {
         self.lower.position(self.collection)
     }
 
+    /// The id at the upper end, unless that is the collection's.
+    pub(super) fn upper_id(&self) -> Option<&[u8]> {
+        self.upper.as_ref().map(|upper| upper.id.as_slice())
+    }
+
     pub(super) fn upper(&self) -> Position<'_> {
         match (&self.upper, self.collection.0.checked_add(1)) {
             (Some(upper), _) => upper.position(self.collection),

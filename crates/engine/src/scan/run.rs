@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::cursor::Cursor;
+use super::met_id::MetId;
 use crate::error::Result;
 use crate::format::{CollectionId, Direction, Kind, Position, Sequence, Side};
 use crate::segment::Record;
@@ -19,7 +20,7 @@ pub(super) struct Head(u128);
 
 impl Head {
     #[inline]
-    fn of(id: &[u8]) -> Self {
+    pub(super) fn of(id: &[u8]) -> Self {
         Self(match id.first_chunk::<HEAD_BYTES>() {
             Some(bytes) => u128::from_be_bytes(*bytes),
             None => {
@@ -31,8 +32,8 @@ impl Head {
     }
 }
 
-pub(super) struct Run {
-    cursor: Box<dyn Cursor>,
+pub(super) struct Run<C> {
+    cursor: C,
     collection: CollectionId,
     /// Of the record that the cursor stands on, if it is within the collection.
     head: Head,
@@ -52,9 +53,9 @@ enum Stand {
     Beyond,
 }
 
-impl Run {
+impl<C: Cursor> Run<C> {
     /// Not yet on an entry: seek first.
-    pub(super) fn new(cursor: Box<dyn Cursor>, collection: CollectionId) -> Self {
+    pub(super) fn new(cursor: C, collection: CollectionId) -> Self {
         let (head, sequence, kind) = (Head(0), Sequence(0), Kind::Put);
         Self { cursor, collection, head, sequence, kind, stand: Stand::Beyond }
     }
@@ -80,6 +81,43 @@ impl Run {
             self.meet_again(id);
         }
         Ok(())
+    }
+
+    /// Forward: moves on from the record of the id that was met. If it comes to a document of another
+    /// id, which a snapshot sees and whose head is before the fence, that id is the one that is met
+    /// now.
+    ///
+    /// What [`Self::step`], [`Self::is_before`] and [`Self::meet`] do, in one look at the record.
+    #[inline]
+    pub(super) fn run_on(
+        &mut self,
+        id: &mut MetId,
+        at: Sequence,
+        fence: Option<Head>,
+    ) -> Result<bool> {
+        if self.stand != Stand::Met {
+            return Ok(false);
+        }
+        let record = match self.cursor.advance(Direction::Forward)? {
+            Some(record) if record.collection() == self.collection => record,
+            _ => {
+                self.stand = Stand::Beyond;
+                return Ok(false);
+            }
+        };
+        let (next, head) = (record.id(), Head::of(record.id()));
+        let is_same = head == self.head && next == id.as_bytes();
+        (self.head, self.sequence, self.kind) = (head, record.sequence(), record.kind());
+        if is_same {
+            return Ok(false);
+        }
+        let is_row = self.sequence <= at && self.kind == Kind::Put;
+        if is_row && fence.is_none_or(|fence| head < fence) {
+            id.set(next);
+            return Ok(true);
+        }
+        self.stand = Stand::Ahead;
+        Ok(false)
     }
 
     #[inline]

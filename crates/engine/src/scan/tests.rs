@@ -99,14 +99,17 @@ struct MemoryRuns {
 }
 
 impl Runs for &MemoryRuns {
-    fn cursors(&self) -> Result<Vec<Box<dyn Cursor>>> {
+    type Cursor = MemoryCursor;
+
+    fn cursors(&self, take: &mut impl FnMut(MemoryCursor)) -> Result<()> {
         self.opened.set(self.opened.get() + 1);
         self.calls.call()?;
-        let cursor = |records: &Arc<Vec<Record>>| -> Box<dyn Cursor> {
+        let cursor = |records: &Arc<Vec<Record>>| {
             let (records, calls) = (Arc::clone(records), Arc::clone(&self.calls));
-            Box::new(MemoryCursor { records, at: None, usable: true, calls })
+            MemoryCursor { records, at: None, usable: true, calls }
         };
-        Ok(self.runs.iter().map(cursor).collect())
+        self.runs.iter().map(cursor).for_each(take);
+        Ok(())
     }
 
     fn file(&self, run: usize) -> PathBuf {

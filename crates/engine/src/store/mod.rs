@@ -14,6 +14,7 @@
 //! 4. At most two segments are unsealed in normal work: the active one, and one being sealed. A
 //!    repair may add one.
 
+mod any_cursor;
 mod catalogue;
 mod commit;
 mod compaction;

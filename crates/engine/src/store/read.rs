@@ -7,12 +7,13 @@
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
+use super::any_cursor::AnyCursor;
 use super::{CollectionState, Store, Version};
 use crate::error::Result;
 use crate::format::{CollectionId, Key, Kind, Position, Sequence, Side};
 use crate::id::EncodedId;
 use crate::log::Condition;
-use crate::scan::{Cursor, Merge, Range, Runs};
+use crate::scan::{Merge, Range, Runs};
 use crate::segment::{Record, Regime, segment_path};
 use crate::sync::Arc;
 
@@ -121,16 +122,15 @@ pub(crate) struct ScanRuns {
 }
 
 impl Runs for ScanRuns {
-    fn cursors(&self) -> Result<Vec<Box<dyn Cursor>>> {
+    type Cursor = AnyCursor;
+
+    fn cursors(&self, take: &mut impl FnMut(AnyCursor)) -> Result<()> {
         let version = &self.version;
-        let unsealed = std::iter::once(&version.active).chain(&version.frozen);
-        let count = 2 + version.frozen.len() + version.tables.level0.len();
-        let mut cursors: Vec<Box<dyn Cursor>> = Vec::with_capacity(count);
-        for run in unsealed {
-            cursors.push(Box::new(run.cursor(self.regime)));
+        for run in std::iter::once(&version.active).chain(&version.frozen) {
+            take(AnyCursor::Unsealed(Box::new(run.cursor(self.regime))));
         }
-        version.tables.push_cursors(self.regime, &mut cursors);
-        Ok(cursors)
+        version.tables.cursors(self.regime, take);
+        Ok(())
     }
 
     fn file(&self, run: usize) -> PathBuf {

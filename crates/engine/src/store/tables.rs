@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::Files;
+use super::any_cursor::AnyCursor;
 use super::quarantine::Quarantine;
 use crate::compactor::Input;
 use crate::compactor::accounting::{is_swept, members};
@@ -21,7 +22,7 @@ use crate::format::{
 };
 use crate::manifest::{ManifestState, SegmentState};
 use crate::planted::{self, Bug};
-use crate::scan::{Chain, ChainEntry, Clipped, Cursor};
+use crate::scan::{Chain, ChainEntry, Clipped};
 use crate::segment::{DataSegment, Record, Regime, SealedSegment};
 use crate::sync::Arc;
 
@@ -278,34 +279,36 @@ impl Tables {
         Ok(self.level1.find_newest(key, regime)?.as_ref().map_or(0, superseded))
     }
 
-    /// Pushes a cursor for each run.
-    pub(crate) fn push_cursors(&self, regime: Regime, cursors: &mut Vec<Box<dyn Cursor>>) {
+    /// Hands over a cursor for each run.
+    pub(crate) fn cursors(&self, regime: Regime, take: &mut impl FnMut(AnyCursor)) {
         for run in &self.level0 {
             let clip = self
                 .cursor()
                 .filter(|_| run.cover == Cover::FromCursor && !planted::is(Bug::CutIgnoredByRead));
-            match (&run.run, clip) {
+            take(match (&run.run, clip) {
                 (Level0Run::Segment(segment), None) => {
-                    cursors.push(Box::new(segment.cursor(regime)));
+                    AnyCursor::Segment(Box::new(segment.cursor(regime)))
                 }
                 (Level0Run::Segment(segment), Some(lower)) => {
-                    cursors.push(Box::new(Clipped::new(segment.cursor(regime), lower.clone())));
+                    let cursor = Clipped::new(segment.cursor(regime), lower.clone());
+                    AnyCursor::ClippedSegment(Box::new(cursor))
                 }
-                (Level0Run::Chain(chain), None) => cursors.push(Box::new(chain.cursor(regime))),
+                (Level0Run::Chain(chain), None) => AnyCursor::Chain(Box::new(chain.cursor(regime))),
                 (Level0Run::Chain(chain), Some(lower)) => {
-                    cursors.push(Box::new(Clipped::new(chain.cursor(regime), lower.clone())));
+                    let cursor = Clipped::new(chain.cursor(regime), lower.clone());
+                    AnyCursor::ClippedChain(Box::new(cursor))
                 }
-            }
+            });
         }
         if !self.level1.is_empty() {
-            cursors.push(Box::new(self.level1.cursor(regime)));
+            take(AnyCursor::Chain(Box::new(self.level1.cursor(regime))));
         }
         for quarantine in self.quarantines() {
-            cursors.push(Box::new(quarantine.cursor()));
+            take(AnyCursor::Quarantine(Box::new(quarantine.cursor())));
         }
     }
 
-    /// For each cursor of [`Tables::push_cursors`], a file to name when it meets damage.
+    /// For each cursor of [`Tables::cursors`], a file to name when it meets damage.
     pub(crate) fn cursor_segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
         let first = |chain: &Chain| {
             chain.entries().first().map_or(SegmentId(0), |entry| entry.segment().meta().id)

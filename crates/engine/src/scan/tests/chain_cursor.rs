@@ -7,7 +7,7 @@ use super::segments::{
 };
 use super::*;
 use crate::format::{Bound, FullKey, Key};
-use crate::segment::Regime;
+use crate::segment::{Regime, SegmentCursor};
 
 const REGIMES: [Regime; 2] = [Regime::Mapped, Regime::Pread];
 
@@ -262,8 +262,11 @@ fn an_entry_without_a_record_in_its_range_is_passed() {
 fn a_merge_goes_through_a_chain() {
     struct OneChain(Arc<Chain>);
     impl Runs for OneChain {
-        fn cursors(&self) -> Result<Vec<Box<dyn Cursor>>> {
-            Ok(vec![Box::new(self.0.cursor(Regime::Mapped))])
+        type Cursor = ChainCursor<SegmentCursor>;
+
+        fn cursors(&self, take: &mut impl FnMut(Self::Cursor)) -> Result<()> {
+            take(self.0.cursor(Regime::Mapped));
+            Ok(())
         }
 
         fn file(&self, run: usize) -> PathBuf {

@@ -1,6 +1,8 @@
 //! One run holds most ids, and others hold a few: what a fence is for. Held against a merge that
 //! sorts everything.
 
+use std::collections::VecDeque;
+
 use super::*;
 
 /// Ids in order: most differ in their first 16 bytes, some only behind them, and some end there.
@@ -44,11 +46,12 @@ fn skewed(random: &mut Xoshiro256PlusPlus, odd: &[Kind]) -> Vec<Vec<Record>> {
     runs
 }
 
-/// What a scan yields from the front, by looking at everything: rows, and whether an error ends
-/// them.
-fn naive(runs: &MemoryRuns, at: u64) -> Vec<Option<(Vec<u8>, u64)>> {
+/// What a scan of a range yields from the front, by looking at everything: rows, and whether an
+/// error ends them.
+fn naive(runs: &MemoryRuns, range: &Range, at: u64) -> Vec<Option<(Vec<u8>, u64)>> {
     let mut all: Vec<&Record> = runs.runs.iter().flat_map(|run| run.iter()).collect();
     all.retain(|record| record.sequence().0 <= at);
+    all.retain(|record| range.is_after_start(record.id()) && range.is_before_end(record.id()));
     all.sort_by(|a, b| a.id().cmp(b.id()).then(b.sequence().cmp(&a.sequence())));
     all.dedup_by(|next, first| next.id() == first.id());
     all.retain(|record| record.kind() != Kind::Delete);
@@ -59,10 +62,41 @@ fn naive(runs: &MemoryRuns, at: u64) -> Vec<Option<(Vec<u8>, u64)>> {
         .collect()
 }
 
+/// A part of the collection between two places that are an id's, or share its head, or are where no
+/// id is: what ends a stretch of one run besides other runs.
+fn part(random: &mut Xoshiro256PlusPlus, runs: &MemoryRuns) -> Range {
+    let records: Vec<&Record> = runs.runs.iter().flat_map(|run| run.iter()).collect();
+    let mut edge = || {
+        let mut id = match records.is_empty() {
+            true => Vec::new(),
+            false => records[random.random_range(0..records.len())].id().to_vec(),
+        };
+        match random.random_range(0..4) {
+            0 => id.truncate(random.random_range(0..=id.len())),
+            1 => id.push([0, b'a', 0xFF][random.random_range(0..3)]),
+            _ => {}
+        }
+        (id, if random.random() { Side::Before } else { Side::After })
+    };
+    let mut edges = [edge(), edge()];
+    edges.sort();
+    let position = |edge: usize| {
+        let (id, side) = &edges[edge];
+        Position { collection: COLLECTION, id, side: *side }
+    };
+    Range::between(position(0), position(1))
+}
+
 /// Takes rows from either end as `backwards` says, and holds each against the naive merge.
-fn check_walk(runs: &MemoryRuns, at: u64, mut backwards: impl FnMut() -> bool, context: &str) {
-    let mut expected: std::collections::VecDeque<_> = naive(runs, at).into();
-    let mut scan = runs.scan(&Range::all(COLLECTION), at);
+fn check_walk(
+    runs: &MemoryRuns,
+    range: &Range,
+    at: u64,
+    mut backwards: impl FnMut() -> bool,
+    context: &str,
+) {
+    let mut expected: VecDeque<_> = naive(runs, range, at).into();
+    let mut scan = runs.scan(range, at);
     loop {
         let (next, expected) = match backwards() {
             true => (scan.next_back(), expected.pop_back()),
@@ -84,11 +118,15 @@ fn check_walks(odd: &[Kind], seeds: std::ops::Range<u64>) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let runs = MemoryRuns::new(skewed(&mut random, odd));
         for at in [0, random.random_range(0..80), u64::MAX] {
-            let context = format!("seed {seed} at {at}");
-            check_walk(&runs, at, || false, &context);
-            check_walk(&runs, at, || true, &context);
+            let range = match random.random_range(0..3) {
+                0 => Range::all(COLLECTION),
+                _ => part(&mut random, &runs),
+            };
+            let context = format!("seed {seed} at {at}, {range:?}");
+            check_walk(&runs, &range, at, || false, &context);
+            check_walk(&runs, &range, at, || true, &context);
             let mut turns = Xoshiro256PlusPlus::seed_from_u64(seed);
-            check_walk(&runs, at, || turns.random(), &context);
+            check_walk(&runs, &range, at, || turns.random(), &context);
             // Long stretches from one end, then from the other.
             let (mut left, mut back) = (0, false);
             let stretches = || {
@@ -98,7 +136,7 @@ fn check_walks(odd: &[Kind], seeds: std::ops::Range<u64>) {
                 left -= 1;
                 back
             };
-            check_walk(&runs, at, stretches, &context);
+            check_walk(&runs, &range, at, stretches, &context);
         }
     }
 }
@@ -118,8 +156,8 @@ fn an_error_at_any_call_comes_behind_the_rows_before_it() {
     for seed in 0..40 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let runs = MemoryRuns::new(skewed(&mut random, &[]));
-        let expected = naive(&runs, u64::MAX);
-        let range = Range::all(COLLECTION);
+        let range = part(&mut random, &runs);
+        let expected = naive(&runs, &range, u64::MAX);
         let drain = |fails: u64| {
             runs.calls.fails.store(fails, Ordering::Relaxed);
             runs.calls.made.store(0, Ordering::Relaxed);
