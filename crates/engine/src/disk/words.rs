@@ -32,6 +32,21 @@ impl Words {
     }
 }
 
+impl Words {
+    /// Has the processor load the cache line of a word, without waiting. A place beyond the end is
+    /// ignored.
+    #[inline]
+    pub(crate) fn prefetch(&self, word: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(word) = self.get(word) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: the pointer is a reference's; a prefetch reads nothing into the program and
+            // does not fault. SSE is part of x86-64.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+        }
+    }
+}
+
 impl Deref for Words {
     type Target = [AtomicU32];
 

@@ -321,7 +321,8 @@ impl Run {
     }
 
     pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> RunCursor {
-        RunCursor { run: Arc::clone(self), regime, node: None, next: None, record: None }
+        let (node, next, record, approached) = (None, None, None, None);
+        RunCursor { run: Arc::clone(self), regime, node, next, record, approached }
     }
 
     /// Writes the next step of zeros. True when there may be another.
@@ -350,9 +351,14 @@ pub(crate) struct RunCursor {
     /// Forward, the node behind it.
     next: Option<NodeRef>,
     record: Option<Record>,
+    /// What an announced seek will stand on; the inner `None` is no node.
+    approached: Option<Option<NodeRef>>,
 }
 
 impl RunCursor {
+    /// Forward, three cache misses lie between one row and the next: the node behind, its record, and
+    /// in a merge the rows of other runs come first. So a node is on its way from memory two rows
+    /// ahead, and a record one.
     fn settle(&mut self, node: Option<NodeRef>, direction: Direction) -> Result<()> {
         self.node = node;
         self.next = None;
@@ -363,13 +369,14 @@ impl RunCursor {
         let (memtable, file) = (&self.run.memtable, &self.run.file);
         let (_, entry) = memtable.entry(node);
         if direction == Direction::Forward {
-            // The next record is fetched into the cache while this one's row is made. A record that
-            // is inserted between the two is newer than every scan that runs now can see.
+            // A record that is inserted between the two is newer than every scan that runs now can
+            // see.
             self.next = memtable.step(node, direction, &**file);
-            if let Some(next) = self.next
-                && self.regime == Regime::Mapped
-            {
-                file.prefetch(memtable.entry(next).1.offset);
+            if let Some(next) = self.next {
+                memtable.prefetch_next(next);
+                if self.regime == Regime::Mapped {
+                    file.prefetch(memtable.entry(next).1.offset);
+                }
             }
         }
         file.read_into(&mut self.record, entry.offset, self.run.readable(), self.regime)
@@ -377,8 +384,24 @@ impl RunCursor {
 }
 
 impl Cursor for RunCursor {
+    fn approach(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
+        let (memtable, file) = (&self.run.memtable, &self.run.file);
+        let node = memtable.seek(position, direction, &**file);
+        if let Some(node) = node {
+            memtable.prefetch_next(node);
+            if self.regime == Regime::Mapped {
+                file.prefetch(memtable.entry(node).1.offset);
+            }
+        }
+        self.approached = Some(node);
+        Ok(())
+    }
+
     fn seek(&mut self, position: Position<'_>, direction: Direction) -> Result<()> {
-        let node = self.run.memtable.seek(position, direction, &*self.run.file);
+        if self.approached.is_none() {
+            self.approach(position, direction)?;
+        }
+        let node = self.approached.take().flatten();
         self.settle(node, direction)
     }
 

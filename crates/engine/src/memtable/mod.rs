@@ -104,6 +104,9 @@ pub(crate) trait Index: Send + Sync + Sized {
     /// The record that follows in the direction.
     fn step(&self, node: NodeRef, direction: Direction, ids: &impl Ids) -> Option<NodeRef>;
 
+    /// Has the processor load what a step forward to the next id will read, without waiting.
+    fn prefetch_next(&self, node: NodeRef);
+
     /// The record at a place in the order.
     fn entry(&self, node: NodeRef) -> (CollectionId, Entry);
 }

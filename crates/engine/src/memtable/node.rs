@@ -186,6 +186,13 @@ impl Nodes {
         self.slot(previous, TOWER + level).store(node.0, Ordering::Release);
     }
 
+    /// Has the processor load an id node of the usual height, which may span two cache lines.
+    #[inline]
+    pub(super) fn prefetch(&self, id: Node) {
+        self.words.prefetch(id.word());
+        self.words.prefetch(id.word() + ID_WORDS - 1);
+    }
+
     pub(super) fn collection(&self, id: Node) -> CollectionId {
         CollectionId(self.word(id, COLLECTION))
     }

@@ -101,6 +101,11 @@ impl Index for Memtable {
         self.tree.step(node, direction, ids)
     }
 
+    #[inline]
+    fn prefetch_next(&self, node: NodeRef) {
+        self.tree.prefetch_next(node);
+    }
+
     fn entry(&self, node: NodeRef) -> (CollectionId, Entry) {
         (self.tree.nodes.collection(node.id()), self.tree.nodes.entry(node.version()))
     }

@@ -253,6 +253,9 @@ impl<'a> Records<'a> {
         let Some(present) = record else { return Ok(()) };
         let len = present.used_len().next_multiple_of(RECORD_ALIGNMENT);
         let next = present.offset() + len as u64;
+        if regime == Regime::Mapped {
+            self.file.prefetch_ahead(next, len);
+        }
         self.file.read_into(record, next, self.log_end, regime)
     }
 

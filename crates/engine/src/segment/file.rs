@@ -260,6 +260,13 @@ impl SegmentFile {
         self.mapping.prefetch(offset);
     }
 
+    /// Has bytes on their way from memory that a walk over records back to back comes to some rows
+    /// after `offset`: as many as it moves on by.
+    #[inline]
+    pub(super) fn prefetch_ahead(&self, offset: u64, len: usize) {
+        self.mapping.prefetch_ahead(offset, len);
+    }
+
     /// Published bytes of the map; `None` beyond it.
     pub(super) fn mapped(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.mapping.bytes(offset, len)

@@ -78,6 +78,13 @@ impl Mapping {
         }
     }
 
+    #[inline]
+    pub(super) fn prefetch_ahead(&self, offset: u64, len: usize) {
+        if let (Some(map), Ok(at)) = (&self.map, usize::try_from(offset)) {
+            map.prefetch_ahead(at, len);
+        }
+    }
+
     pub(super) fn doom(&self) {
         self.doomed.store(true, Ordering::Release);
     }
