@@ -94,8 +94,10 @@ impl Checker {
             expected.entry(NAMES[0].to_owned()).or_default().insert(AFTER, AFTER);
             assert!(state_of(&db.database, what) == expected, "{what}: written to");
             // What was merged and removed is held by nobody.
-            let deleted: Vec<_> =
-                held(folder.path()).into_iter().filter(|name| name.ends_with("(deleted)")).collect();
+            let deleted: Vec<_> = held(folder.path())
+                .into_iter()
+                .filter(|name| name.ends_with("(deleted)"))
+                .collect();
             assert!(deleted.is_empty(), "{what}: {deleted:?}");
             db.database.close().unwrap_or_else(|e| panic!("{what}: {e}"));
             drop((db, collection));
