@@ -66,7 +66,7 @@ impl Checker {
         what: &str,
     ) -> usize {
         self.opened += 1;
-        let place = if self.opened.is_multiple_of(16) { &self.slow } else { &self.fast };
+        let place = if self.opened.is_multiple_of(64) { &self.slow } else { &self.fast };
         let folder = tempfile::tempdir_in(place).unwrap();
         image.write_to(Path::new(DIR), folder.path()).unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
