@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use crate::options::Reads;
 use crate::segment::Regime;
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// The longest wait that one group is asked for.
 const DELAY_MAX: Duration = Duration::from_millis(1);
 
-/// How long a group waits while a seal is under way, by how full the active memtable and log are
-/// (used, size): nothing below half, then rising with the square, so that writers slow down before
-/// they would have to stop.
-pub(crate) fn write_delay(memtable: (u64, u64), log: (u64, u64)) -> Duration {
-    let percent = |(used, size): (u64, u64)| used.saturating_mul(100) / size.max(1);
-    let fill = percent(memtable).max(percent(log)).min(100);
+/// How long a group waits, by how full what it fills is (used, size): nothing below half, then
+/// rising with the square, so that writers slow down before they would have to stop.
+pub(crate) fn write_delay(fills: &[(u64, u64)]) -> Duration {
+    let percent = |&(used, size): &(u64, u64)| used.saturating_mul(100) / size.max(1);
+    let fill = fills.iter().map(percent).max().unwrap_or(0).min(100);
     let above_half = u32::try_from(fill.saturating_sub(50)).unwrap_or(50);
     DELAY_MAX * (above_half * above_half) / (50 * 50)
 }
@@ -23,7 +22,8 @@ pub(crate) fn write_delay(memtable: (u64, u64), log: (u64, u64)) -> Duration {
 /// What decides how fast writers may go on while level 0 is merged into level 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Debt {
-    /// Bytes in files beyond those that are live: what a load of new ids adds is live, and no debt.
+    /// Bytes in files that merging can free, or will when they are sealed: what a load of new ids
+    /// adds is live, and what a snapshot keeps would be there after the sweep as well.
     pub(crate) excess_bytes: u64,
     /// Above this, writers pay.
     pub(crate) free_bytes: u64,
@@ -58,45 +58,93 @@ pub(crate) fn write_rate(debt: &Debt) -> Option<u64> {
 
 /// Lets bytes through at a rate, by telling how long to wait. Waits of less than
 /// [`Throttle::GRAIN`] are saved up, since a thread cannot sleep so briefly.
+///
+/// A debt is measured when a job begins or a segment is sealed, and a job may take seconds. What is
+/// let through meanwhile counts as excess at once, so that the rate falls while nobody looks.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    /// Bytes a second; 0 is without a limit.
-    rate: AtomicU64,
-    owed_ns: AtomicU64,
+    /// Bytes that were let through, ever.
+    passed: AtomicU64,
+    state: Mutex<Pace>,
+}
+
+#[derive(Debug, Default)]
+struct Pace {
+    /// The debt as it was last measured, and [`Throttle::passed`] by then; without, nothing limits
+    /// writers.
+    measured: Option<(Debt, u64)>,
+    /// What was measured limited nobody, and what was let through since does.
+    has_begun: bool,
+    owed_ns: u64,
+}
+
+impl Pace {
+    fn rate(&self, passed: u64) -> Option<u64> {
+        let (debt, before) = self.measured?;
+        let since = passed.saturating_sub(before);
+        write_rate(&Debt { excess_bytes: debt.excess_bytes.saturating_add(since), ..debt })
+    }
 }
 
 impl Throttle {
     /// The shortest wait that is asked for.
     const GRAIN: Duration = Duration::from_micros(200);
-    /// The longest: a large batch is let through sooner rather than wait for long.
+    /// The longest, for [`Throttle::PIECE_BYTES`]: a large document is let through sooner rather
+    /// than wait for long.
     const WAIT_MAX: Duration = Duration::from_millis(5);
+    /// A group waits as long as pieces of this size would: it must not outrun them.
+    const PIECE_BYTES: u64 = 64 << 10;
+    /// Up to so many of them: others wait behind it.
+    const PIECES_MAX: u32 = 20;
 
-    pub(crate) fn set(&self, rate: Option<u64>) {
-        self.rate.store(rate.unwrap_or(0), Ordering::Relaxed);
-        if rate.is_none() {
-            self.owed_ns.store(0, Ordering::Relaxed);
+    /// What was let through by now; whoever measures a debt asks before.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Acquire)
+    }
+
+    /// Goes by a debt that was measured when so many bytes had been let through, unless a newer one
+    /// is known.
+    pub(crate) fn set(&self, debt: Debt, passed: u64) {
+        let mut state = self.state.lock();
+        if state.measured.is_none_or(|(_, known)| known <= passed) {
+            state.measured = Some((debt, passed));
+            state.has_begun = write_rate(&debt).is_some();
         }
+    }
+
+    /// Lets everything through until a debt is set.
+    pub(crate) fn open(&self) {
+        *self.state.lock() = Pace::default();
     }
 
     /// Whether there is a rate.
     pub(crate) fn is_on(&self) -> bool {
-        self.rate.load(Ordering::Relaxed) != 0
+        self.state.lock().rate(self.passed()).is_some()
     }
 
-    /// How long the caller waits before it writes so many bytes. One caller at a time.
-    pub(crate) fn wait(&self, bytes: u64) -> Duration {
-        let rate = self.rate.load(Ordering::Relaxed);
-        if rate == 0 {
+    /// How long the caller waits before it writes so many bytes. One caller at a time. Calls `begin`
+    /// when writers are slowed down and the debt as it was measured did not tell: whoever can pay it
+    /// may not have seen that it is due.
+    pub(crate) fn wait(&self, bytes: u64, begin: impl FnOnce()) -> Duration {
+        let passed = self.passed.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let mut state = self.state.lock();
+        let Some(rate) = state.rate(passed) else {
+            state.owed_ns = 0;
             return Duration::ZERO;
-        }
+        };
         let cost = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
-        let owed = u128::from(self.owed_ns.load(Ordering::Relaxed)) + cost;
-        let owed = u64::try_from(owed).unwrap_or(u64::MAX);
-        let wait = Duration::from_nanos(owed).min(Self::WAIT_MAX);
+        let owed = u64::try_from(u128::from(state.owed_ns) + cost).unwrap_or(u64::MAX);
+        let pieces = u32::try_from(bytes.div_ceil(Self::PIECE_BYTES)).unwrap_or(u32::MAX);
+        let longest = Self::WAIT_MAX * pieces.clamp(1, Self::PIECES_MAX);
+        let wait = Duration::from_nanos(owed).min(longest);
         let wait = if wait < Self::GRAIN { Duration::ZERO } else { wait };
         // What is beyond the longest wait is forgiven.
-        let left = if wait.is_zero() { owed } else { 0 };
-        self.owed_ns.store(left, Ordering::Relaxed);
+        state.owed_ns = if wait.is_zero() { owed } else { 0 };
+        let has_begun = std::mem::replace(&mut state.has_begun, true);
+        drop(state);
+        if !has_begun {
+            begin();
+        }
         wait
     }
 }
@@ -181,6 +229,8 @@ impl Governor {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -195,9 +245,10 @@ mod tests {
             ((300, 100), (0, 0), 1000),
         ];
         for (memtable, log, micros) in table {
-            let delay = write_delay(memtable, log);
+            let delay = write_delay(&[memtable, log]);
             assert_eq!(delay, Duration::from_micros(micros), "{memtable:?} {log:?}");
         }
+        assert_eq!(write_delay(&[]), Duration::ZERO);
     }
 
     #[test]
@@ -230,17 +281,82 @@ mod tests {
         }
     }
 
+    /// A debt that limits writers to a rate by its runs alone.
+    fn at_rate(bytes_per_second: u64) -> Debt {
+        Debt {
+            excess_bytes: 0,
+            free_bytes: 0,
+            limit_bytes: 0,
+            remaining_bytes: 0,
+            bytes_per_second,
+            runs_excess_percent: 100,
+        }
+    }
+
     #[test]
     fn the_throttle_lets_bytes_through_at_its_rate() {
         let throttle = Throttle::default();
-        assert_eq!(throttle.wait(1 << 30), Duration::ZERO, "without a rate");
-        throttle.set(Some(1_000_000));
-        let waited: Duration = (0..1000).map(|_| throttle.wait(100)).sum();
-        assert_eq!(waited, Duration::from_millis(100), "100 kB at 1 MB a second");
-        assert_eq!(throttle.wait(1 << 30), Throttle::WAIT_MAX);
-        assert_eq!(throttle.wait(100), Duration::ZERO, "the rest is forgiven");
-        throttle.set(None);
-        assert_eq!(throttle.wait(1 << 30), Duration::ZERO);
+        assert_eq!(throttle.wait(1 << 30, || {}), Duration::ZERO, "without a debt");
+        throttle.set(at_rate(2_000_000), throttle.passed());
+        let waited: Duration = (0..1000).map(|_| throttle.wait(200, || {})).sum();
+        assert_eq!(waited, Duration::from_millis(100), "200 kB at 2 MB a second");
+        assert!(throttle.is_on());
+        assert_eq!(throttle.wait(60 << 10, || {}), Throttle::WAIT_MAX);
+        assert_eq!(throttle.wait(100, || {}), Duration::ZERO, "the rest is forgiven");
+        throttle.open();
+        assert!(!throttle.is_on());
+        assert_eq!(throttle.wait(1 << 30, || {}), Duration::ZERO);
+    }
+
+    /// A batch waited no longer than a document: batches went by the limit many times as fast.
+    #[test]
+    fn a_batch_is_let_through_no_faster_than_its_pieces() {
+        let throttle = Throttle::default();
+        throttle.set(at_rate(16 << 20), throttle.passed());
+        assert_eq!(throttle.wait(1 << 20, || {}), Duration::from_nanos(1_000_000_000 / 16));
+        throttle.set(at_rate(1 << 20), throttle.passed());
+        assert_eq!(throttle.wait(1 << 20, || {}), 16 * Throttle::WAIT_MAX);
+        assert_eq!(throttle.wait(1 << 30, || {}), Throttle::PIECES_MAX * Throttle::WAIT_MAX);
+    }
+
+    /// A debt was measured when a job began, and the rate stayed as it was until the job's end:
+    /// while a merge took seconds, what came in went by the limit.
+    #[test]
+    fn what_is_let_through_counts_before_the_debt_is_measured_again() {
+        const MIB: u64 = 1 << 20;
+        let debt = Debt {
+            excess_bytes: 400 * MIB,
+            free_bytes: 450 * MIB,
+            limit_bytes: 630 * MIB,
+            remaining_bytes: 1500 * MIB,
+            bytes_per_second: 300 * MIB,
+            runs_excess_percent: 0,
+        };
+        let throttle = Throttle::default();
+        throttle.set(debt, throttle.passed());
+        for _ in 0..50 {
+            assert_eq!(throttle.wait(MIB, || {}), Duration::ZERO, "up to what is free");
+        }
+        assert!(!throttle.is_on());
+        let (mut waited, begun) = (Duration::ZERO, Cell::new(0));
+        for n in 51..=200 {
+            let wait = throttle.wait(MIB, || begun.set(begun.get() + 1));
+            let rate = 300 * (230 - n) * MIB / 1500;
+            let expected = Duration::from_nanos(1_000_000_000 * MIB / rate);
+            assert_eq!(wait, expected.min(16 * Throttle::WAIT_MAX), "{n} MiB");
+            waited += wait;
+        }
+        assert!(throttle.is_on());
+        assert_eq!(begun.get(), 1, "once, when it began");
+        assert!(waited > Duration::from_secs(5), "{waited:?}: the time of the sweep");
+
+        let passed = throttle.passed();
+        throttle.set(Debt { excess_bytes: 600 * MIB, ..debt }, passed);
+        throttle.wait(MIB, || panic!("the debt has told"));
+        throttle.set(Debt { excess_bytes: 300 * MIB, ..debt }, passed);
+        assert_eq!(throttle.wait(MIB, || {}), Duration::ZERO, "files went meanwhile");
+        throttle.set(Debt { excess_bytes: 600 * MIB, ..debt }, passed - 1);
+        assert_eq!(throttle.wait(MIB, || {}), Duration::ZERO, "measured before, told after");
     }
 
     #[test]

@@ -9,12 +9,14 @@
 
 mod common;
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{DB, Random, Seed};
+use common::{DB, Hook, HookDisk, Random, Seed};
 use engine::clock::ManualClock;
+use engine::disk::faulty::Call;
 use engine::disk::{Disk, MemoryDisk, OpenMode, Operation};
 use engine::executor::Stepped;
 use engine::{Collection, CompactionReason, Database, Durability, Options, Stats};
@@ -41,8 +43,33 @@ const LEVEL1_OVERHEAD: f64 = (5 * PAGE) as f64 / LEVEL1_SEGMENT as f64 + 15.0 / 
 /// what it was made of is gone.
 const CONSTANT: u64 = SEGMENT + (128 << 10) + 3 * LEVEL1_SEGMENT;
 
+/// What others do while a job is at work: once, when it has made its first new segment.
+#[derive(Default)]
+struct Meanwhile {
+    work: Mutex<Option<Work>>,
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Hook for Meanwhile {
+    fn begin(&self, call: Call, path: &Path) {
+        // A merge holds no lock of the writers' there.
+        if call == Call::SetLen && path.extension().is_some_and(|name| name == "seg") {
+            let work = self.work.lock().unwrap().take();
+            work.into_iter().for_each(|work| work());
+        }
+    }
+}
+
 struct World {
     disk: MemoryDisk,
+    meanwhile: Arc<Meanwhile>,
     clock: Arc<ManualClock>,
     stepped: Arc<Stepped>,
     database: Database,
@@ -53,7 +80,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with_runs(6)
+    }
+
+    fn with_runs(level0_runs: usize) -> Self {
         let disk = MemoryDisk::new();
+        let meanwhile = Arc::<Meanwhile>::default();
         let clock = Arc::new(ManualClock::default());
         let stepped = Arc::new(Stepped::new(Arc::clone(&clock)));
         let options = Options::default()
@@ -61,18 +93,17 @@ impl World {
             .memory_budget(2 << 20)
             .memtable_bytes(256 << 10)
             .segment_bytes(SEGMENT)
-            .disk(Arc::new(disk.clone()))
+            .level0_runs(level0_runs)
+            .disk(Arc::new(HookDisk::new(Arc::new(disk.clone()), &meanwhile)))
             .clock(Arc::clone(&clock) as _)
             .executor(Arc::clone(&stepped) as _);
         let database = Database::open(DB, options).unwrap();
         let things = database.collection("things").unwrap();
-        Self { disk, clock, stepped, database, things, peak: 0 }
+        Self { disk, meanwhile, clock, stepped, database, things, peak: 0 }
     }
 
     fn put(&mut self, id: usize, version: usize) {
-        let pad = format!("{version:0PAD$}");
-        let id = i64::try_from(id).unwrap();
-        self.things.put(id, &engine::bson::doc! { "pad": pad }).unwrap();
+        put(&self.things, id, version);
     }
 
     /// Some background jobs after a write, as many as it takes to keep up.
@@ -84,6 +115,23 @@ impl World {
             }
             self.peak = self.peak.max(self.disk_bytes());
         }
+    }
+
+    /// Goes on until a merge makes a segment, and does something in the middle of it.
+    fn during_a_merge(&mut self, work: impl FnOnce() + Send + 'static) {
+        let mut work: Option<Work> = Some(Box::new(work));
+        while let Some(job) = self.stepped.advance(Duration::ZERO).first() {
+            if *job == "compact" {
+                *self.meanwhile.work.lock().unwrap() = work.take();
+            }
+            self.stepped.step();
+            self.peak = self.peak.max(self.disk_bytes());
+            work = work.or_else(|| self.meanwhile.work.lock().unwrap().take());
+            if work.is_none() {
+                return;
+            }
+        }
+        panic!("nothing was merged");
     }
 
     /// Nothing is written any more, and everything that is due is done; in so many jobs.
@@ -155,6 +203,12 @@ impl World {
     }
 }
 
+fn put(things: &Collection, id: usize, version: usize) {
+    let pad = format!("{version:0PAD$}");
+    let id = i64::try_from(id).unwrap();
+    things.put(id, &engine::bson::doc! { "pad": pad }).unwrap();
+}
+
 /// Ids and documents that are not sealed, as far as records are all alike.
 fn unsealed(stats: &Stats) -> u64 {
     stats.memtable_records * CONTENT
@@ -199,6 +253,120 @@ fn skewed_overwrites_stay_within_their_bounds() {
     assert!(written <= WRITTEN_MAX, "{written}");
     assert!(sweeps(&world.stats()) >= 3, "{:?}", world.stats());
     world.assert_space();
+}
+
+/// The pace of writers was set when a job began, and a merge of indexes that began shortly before a
+/// sweep was due took seconds of writes that nothing slowed down: files took twice what was live.
+#[test]
+fn what_comes_in_during_a_long_merge_is_slowed_down() {
+    let seed = Seed::or(63);
+    let mut random = seed.random();
+    let mut world = World::with_runs(2);
+    world.load();
+    let merges = |stats: &Stats| {
+        let all = stats.compactions.iter().filter(|did| did.reason == CompactionReason::Indexes);
+        all.map(|did| did.count).sum::<u64>()
+    };
+    let (mut n, before) = (0, world.stats());
+    // The third run of level 0 is sealed; with its indexes merged there would be one.
+    while world.stats().rolls < before.rolls + 3 {
+        n += 1;
+        world.put(random.below(DOCUMENTS), n);
+        if world.stats().rolls < before.rolls + 3 {
+            world.keep_up();
+        }
+    }
+    assert_eq!(sweeps(&world.stats()), sweeps(&before), "a sweep is not due yet");
+    world.peak = 0;
+    let (things, clock, stepped) =
+        (world.things.clone(), Arc::clone(&world.clock), Arc::clone(&world.stepped));
+    world.during_a_merge(move || {
+        let end = clock.peek() + Duration::from_millis(500);
+        let mut written = 0;
+        // A hundred megabytes a second, if nothing slows it down.
+        while clock.peek() < end && written < 3 * DOCUMENTS {
+            put(&things, random.below(DOCUMENTS), written);
+            clock.advance(Duration::from_micros(10));
+            stepped.run_until_idle();
+            written += 1;
+        }
+        println!("{written} documents came in meanwhile");
+        assert!(written > DOCUMENTS / 10, "{written}: writers were stopped");
+    });
+    assert_eq!(merges(&world.stats()), merges(&before) + 1, "it was a merge of indexes");
+    world.assert_space();
+}
+
+/// What a load adds is live, and sealing tells how much of it, in the middle of a job as well.
+#[test]
+fn new_ids_are_not_slowed_down_during_a_long_merge() {
+    let mut world = World::new();
+    world.load();
+    let (mut next, before) = (DOCUMENTS, sweeps(&world.stats()));
+    while sweeps(&world.stats()) == before {
+        world.put(next, 0);
+        world.keep_up();
+        next += 1;
+    }
+    let stalls = world.stats().stalls;
+    let (things, clock, stepped) =
+        (world.things.clone(), Arc::clone(&world.clock), Arc::clone(&world.stepped));
+    world.during_a_merge(move || {
+        for id in next..next + DOCUMENTS * 3 / 4 {
+            put(&things, id, 0);
+            clock.advance(Duration::from_micros(10));
+            stepped.run_until_idle();
+        }
+    });
+    assert_eq!(world.stats().stalls, stalls, "{:?}", world.stats());
+    world.settle();
+    let stats = world.stats();
+    let total = (next + DOCUMENTS * 3 / 4) as u64;
+    assert_eq!(stats.live_bytes + unsealed(&stats), total * CONTENT, "{stats:?}");
+}
+
+/// What a snapshot keeps was counted as debt, which no sweep pays: writers went on at the slowest
+/// pace for as long as the snapshot lived.
+#[test]
+fn what_a_snapshot_keeps_slows_nobody_down() {
+    let seed = Seed::or(64);
+    let mut random = seed.random();
+    let mut world = World::new();
+    world.load();
+    let snapshot = world.database.snapshot().unwrap();
+    world.overwrite(2, || random.below(DOCUMENTS));
+    world.settle();
+    let stats = world.stats();
+    assert!(stats.pinned_bytes * 10 > LIVE * 7, "{stats:?}");
+    for n in 0..DOCUMENTS / 4 {
+        world.put(n, n);
+        world.keep_up();
+    }
+    assert_eq!(world.stats().stalls, stats.stalls, "a quarter is less than a sweep takes");
+    drop(snapshot);
+}
+
+/// Where hardly anything is live, a share of it is soon exceeded by what is not even sealed: to wait
+/// would not make it less.
+#[test]
+fn a_small_store_is_not_slowed_down_before_there_is_something_to_merge() {
+    const FEW: usize = 50;
+    let mut world = World::new();
+    for id in 0..FEW {
+        world.put(id, 0);
+    }
+    world.database.compact().unwrap();
+    for n in 0..8 * FEW {
+        world.put(n % FEW, n);
+        world.keep_up();
+        if n == 2 * FEW {
+            // A small segment, which tells nothing of the next one.
+            world.settle();
+        }
+    }
+    let stats = world.stats();
+    assert!(stats.level1_bytes > 0 && stats.rolls <= 2, "{stats:?}");
+    assert_eq!(stats.stalls, 0, "{stats:?}");
 }
 
 /// Ids that only rise are written to the log, and once to level 1.

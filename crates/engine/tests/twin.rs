@@ -266,7 +266,8 @@ fn a_twin_that_never_compacts_gives_the_same_answers() {
         assert!(sweeps > 10 && merges > 0, "{sweeps} sweeps, {merges} merges");
         assert_eq!((never.sweeps, never.merges), (0, 0));
         let (small, large) = (compacting.database.stats(), never.database.stats());
-        assert!(small.sealed_bytes < large.sealed_bytes / 3, "{small:?} {large:?}");
+        // A sweep may just have become due: level 0 has half of what is live, in pages of its own.
+        assert!(small.sealed_bytes < large.sealed_bytes / 2, "{small:?} {large:?}");
         assert_eq!(small.visible_sequence, large.visible_sequence);
     }
 }

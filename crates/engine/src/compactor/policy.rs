@@ -2,9 +2,10 @@
 //!
 //! The reasons for the numbers, with L for the live bytes:
 //!
-//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at 0.45 L each byte is written once
-//!   to the log and 2.2 times by the sweep. Sooner writes more, later takes more space: level 0
-//!   stays until the sweep ends, and what comes in meanwhile is slowed down to 0.18 L.
+//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at 0.5 L each byte is written once
+//!   to the log and twice by the sweep. Sooner writes more, later takes more space: level 0 stays
+//!   until the sweep ends, and what comes in meanwhile is slowed down to 0.13 L. The sum is what
+//!   files take beyond L; more of it for the sweep would stop writers more often while it runs.
 //! - Below a few segments the share does not matter, and a sweep would cost more syncs than bytes.
 //! - Runs of level 0 are merged when there are too many for a read: the newest two, and on as long
 //!   as the next older one is not larger than all of them together. With six runs, a record of 64
@@ -116,9 +117,9 @@ pub(crate) const IDLE_BYTES_MIN: u64 = 64 << 10;
 
 /// Of the live bytes, in percent: when level 0 and the unsealed log have reached so many, a sweep
 /// begins.
-const SWEEP_AT_PERCENT: u64 = 45;
+const SWEEP_AT_PERCENT: u64 = 50;
 /// And so many more may come in while it runs.
-const SWEEP_ROOM_PERCENT: u64 = 18;
+const SWEEP_ROOM_PERCENT: u64 = 13;
 
 impl Counts {
     /// Level 0 begins to be merged into level 1 at so many bytes, what is not sealed included.
@@ -130,6 +131,13 @@ impl Counts {
     pub(crate) fn limit_bytes(&self) -> u64 {
         let room = percent(self.live_bytes, SWEEP_ROOM_PERCENT).max(self.segment_bytes);
         self.sweep_bytes() + room
+    }
+
+    /// Whether a sweep that begins now, because it is due, had better seal the log first: what its
+    /// cut leaves out is rewritten for by the next one. Unsealed segments are small, but where
+    /// little is live.
+    pub(crate) fn is_log_worth_sealing(&self, reason: CompactionReason) -> bool {
+        reason == CompactionReason::Level0 && self.unsealed_bytes > self.sweep_bytes() / 16
     }
 
     fn is_sweep_due(&self) -> bool {
@@ -146,6 +154,12 @@ fn percent(bytes: u64, percent: u64) -> u64 {
 
 /// Decides.
 pub(crate) fn decide(counts: &Counts) -> Decision {
+    // The sweep takes these runs as well: to merge them first is work for nothing, and the sweep
+    // waits. Of many more than a read should meet the sweep had better not begin.
+    let is_due = counts.activity != Activity::Forced && counts.is_sweep_due();
+    if is_due && !counts.is_sweeping && counts.runs.len() <= 2 * counts.runs_max {
+        return Decision::Begin(CompactionReason::Level0);
+    }
     if counts.runs.len() > counts.runs_max
         && let Some(merge) = merge(counts)
     {
@@ -160,9 +174,6 @@ pub(crate) fn decide(counts: &Counts) -> Decision {
             Counts { level0_bytes: 0, garbage_bytes: 0, .. } => Decision::Rest,
             _ => Decision::Begin(CompactionReason::Forced),
         };
-    }
-    if counts.is_sweep_due() {
-        return Decision::Begin(CompactionReason::Level0);
     }
     // A few bytes of tombstones can make all of level 1 dead.
     let dead_bytes = counts.garbage_bytes + counts.shadowed_bytes;
@@ -264,10 +275,10 @@ mod tests {
         // level 0, unsealed, garbage (MiB), sweeping, activity
         let table = [
             ((0, 0, 0, false, Busy), Rest),
-            ((460, 0, 0, false, Busy), Rest),
-            ((461, 0, 0, false, Busy), Begin(Reason::Level0)),
-            ((400, 60, 0, false, Busy), Rest),
-            ((400, 61, 0, false, Busy), Begin(Reason::Level0)),
+            ((511, 0, 0, false, Busy), Rest),
+            ((512, 0, 0, false, Busy), Begin(Reason::Level0)),
+            ((450, 61, 0, false, Busy), Rest),
+            ((450, 62, 0, false, Busy), Begin(Reason::Level0)),
             ((200, 400, 0, false, Busy), Rest),
             ((0, 0, 0, true, Busy), Step),
             ((900, 60, 900, true, Busy), Step),
@@ -331,6 +342,35 @@ mod tests {
         let runs = vec![run(1 << 30); 5];
         let beyond = Counts { runs, level0_bytes: 5 << 30, is_sweeping: true, ..rest() };
         assert_eq!(decide(&beyond), MergeDocuments(0..5), "a quarter of memory is 2 GiB");
+    }
+
+    /// Merges of indexes came first, two of them in a row, and took longer than the sweep's half:
+    /// when it began at last, level 0 had far more than its share.
+    #[test]
+    fn a_sweep_that_is_due_takes_the_runs_that_would_be_merged() {
+        let counts = |runs, level0_mib: u64| Counts {
+            runs: vec![run(1); runs],
+            level0_bytes: level0_mib << 20,
+            ..rest()
+        };
+        let begin = Decision::Begin(CompactionReason::Level0);
+        assert_eq!(decide(&counts(5, 511)), Decision::MergeIndexes(0..5));
+        assert_eq!(decide(&counts(5, 512)), begin);
+        assert_eq!(decide(&counts(8, 512)), begin);
+        assert_eq!(decide(&counts(9, 512)), Decision::MergeIndexes(0..9), "too many for reads");
+        let sweeping = Counts { is_sweeping: true, ..counts(5, 512) };
+        assert_eq!(decide(&sweeping), Decision::MergeIndexes(0..5), "they are not in its cut");
+        let forced = Counts { activity: Activity::Forced, ..counts(4, 512) };
+        assert_eq!(decide(&forced), Decision::Begin(CompactionReason::Forced));
+    }
+
+    #[test]
+    fn a_sweep_takes_an_unsealed_log_that_is_a_large_part() {
+        let counts = |unsealed_mib: u64| Counts { unsealed_bytes: unsealed_mib << 20, ..rest() };
+        let is_sealed = |mib, reason| counts(mib).is_log_worth_sealing(reason);
+        assert!(!is_sealed(32, CompactionReason::Level0));
+        assert!(is_sealed(33, CompactionReason::Level0));
+        assert!(!is_sealed(33, CompactionReason::Garbage));
     }
 
     #[test]

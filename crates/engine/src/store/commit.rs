@@ -51,13 +51,16 @@ impl Store {
     }
 
     fn commit(self: &Arc<Self>, members: &mut [Member]) {
-        let mut state = self.log.lock();
         let bytes = members.iter().map(|member| member.request.bytes.len() as u64).sum();
-        let delay = self.write_delay(&state).max(self.throttle.wait(bytes));
+        let paced = self.throttle.wait(bytes, || self.schedule_compaction());
+        let delay = self.write_delay().max(paced);
+        // Without the log's lock, so that what writers wait for can go on: one group is led at a
+        // time.
         if !delay.is_zero() {
             self.clock.sleep(delay);
             self.counters.stalled(delay);
         }
+        let mut state = self.log.lock();
         let mut first = 0;
         while first < members.len() {
             let outcome = self.commit_some(&mut state, &mut members[first..]);

@@ -39,18 +39,18 @@ impl Store {
         run.file.capacity() - index_bytes_max(run.memtable.capacity())
     }
 
-    /// How long the next group waits, so that writers slow down before they would have to stop.
-    pub(super) fn write_delay(&self, state: &LogState) -> Duration {
+    /// How long the next group waits, so that writers slow down before they would have to stop: while
+    /// a seal is under way.
+    pub(super) fn write_delay(&self) -> Duration {
         let version = self.version.load();
         if version.frozen.is_empty() {
             return Duration::ZERO;
         }
-        let memtable = &state.active.memtable;
-        let log = state.active.end() - LOG_START;
-        governor::write_delay(
-            (memtable.len() as u64, memtable.capacity() as u64),
-            (log, self.log_limit(&state.active) - LOG_START),
-        )
+        let active = &version.active;
+        governor::write_delay(&[
+            (active.memtable.len() as u64, active.memtable.capacity() as u64),
+            (active.end() - LOG_START, self.log_limit(active) - LOG_START),
+        ])
     }
 
     /// Makes a segment with room for at least this much; the caller names it in the manifest.

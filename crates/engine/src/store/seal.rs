@@ -16,6 +16,7 @@ impl Store {
     pub(super) fn seal_in_background(self: &Arc<Self>) {
         // A failure is left to the writer that needs the room, who tries again.
         drop(self.seal_frozen());
+        self.measure_debt();
         self.schedule_compaction();
     }
 

@@ -27,7 +27,7 @@ use crate::compactor::{
 };
 use crate::error::{Error, Result};
 use crate::format::{Edit, LOG_START, SegmentId, Sequence};
-use crate::governor::{Debt, write_rate};
+use crate::governor::Debt;
 use crate::manifest::ManifestState;
 use crate::memtable::Index;
 use crate::options::Compaction;
@@ -259,7 +259,7 @@ impl Store {
                 self.spawn_after(control.retry_after, "compact again", Self::schedule_compaction);
                 control.retry_after = (2 * control.retry_after).min(RETRY_AFTER_MAX);
                 // What cannot be merged for now does not get less while writers wait.
-                self.throttle.set(None);
+                self.throttle.open();
                 false
             }
         };
@@ -274,9 +274,10 @@ impl Store {
     /// Does what is due most, if anything is.
     fn compact_some(self: &Arc<Self>) -> Result<Progress> {
         let tables = Arc::clone(&self.version.load().tables);
+        let passed = self.throttle.passed();
         let Survey { accounting, runs } = self.survey(&tables);
         let counts = self.counts(&tables, &accounting, &runs);
-        self.throttle_writers(&tables, &accounting, &counts);
+        self.throttle_writers(&tables, &accounting, &counts, passed);
         let start = self.clock.now();
         let (reason, work) = match decide(&counts) {
             Decision::Rest => return Ok(Progress::Rest),
@@ -285,6 +286,14 @@ impl Store {
                 return Ok(Progress::More);
             }
             Decision::Begin(reason) => {
+                let tables = if counts.is_log_worth_sealing(reason) {
+                    // The run before it is sealed without the log's lock.
+                    self.seal_frozen()?;
+                    self.seal_log()?;
+                    Arc::clone(&self.version.load().tables)
+                } else {
+                    tables
+                };
                 self.begin_sweep(&tables, reason)?;
                 return Ok(Progress::More);
             }
@@ -366,37 +375,82 @@ impl Store {
         share(content, records, count).max(bytes)
     }
 
+    /// What the active segment will come to before it is sealed, by its records so far.
+    fn active_bytes_max(&self) -> u64 {
+        let active = Arc::clone(&self.version.load().active);
+        let limit = self.log_limit(&active) - LOG_START;
+        match active.memtable.len() as u64 {
+            0 => limit,
+            records => {
+                let capacity = active.memtable.capacity() as u64;
+                share(active.end() - LOG_START, capacity, records).min(limit)
+            }
+        }
+    }
+
     /// Moves the horizon as far as the snapshots let it, in memory: an edit must make it durable
     /// together with what went by it.
     pub(super) fn advance_horizon(&self) -> Sequence {
         self.snapshots.advance(|| self.visible(), self.options.history)
     }
 
-    /// Sets the rate at which writers go on.
-    fn throttle_writers(&self, tables: &Tables, accounting: &Accounting, counts: &Counts) {
-        let level1_left = match &tables.sweep {
-            Some(sweep) if accounting.level0_disk_bytes > 0 => {
-                let left = accounting.level0_disk_bytes.saturating_sub(sweep.merged_bytes);
-                share(accounting.level1_bytes, left, accounting.level0_disk_bytes)
-            }
-            _ => accounting.level1_bytes,
+    /// Measures anew what slows writers down, while a job may take long: what was sealed meanwhile
+    /// tells how much of it is live.
+    pub(super) fn measure_debt(&self) {
+        if self.compactor.control.lock().is_failing() {
+            // What cannot be merged for now does not get less while writers wait.
+            self.throttle.open();
+            return;
+        }
+        let passed = self.throttle.passed();
+        let tables = Arc::clone(&self.version.load().tables);
+        let Survey { accounting, runs } = self.survey(&tables);
+        let counts = self.counts(&tables, &accounting, &runs);
+        self.throttle_writers(&tables, &accounting, &counts, passed);
+    }
+
+    /// Sets the pace of writers, by what was counted when so many bytes had been let through.
+    fn throttle_writers(
+        &self,
+        tables: &Tables,
+        accounting: &Accounting,
+        counts: &Counts,
+        passed: u64,
+    ) {
+        if self.options.compaction == Compaction::Manual {
+            return;
+        }
+        // What the sweep under way does not cover is for the next one.
+        let (swept_bytes, level0_left) = if tables.sweep.is_some() {
+            let later: u64 = counts.runs.iter().map(|run| run.bytes).sum();
+            (
+                accounting.level0_disk_bytes.saturating_sub(later),
+                accounting.level0_bytes.saturating_sub(later),
+            )
+        } else {
+            (accounting.level0_disk_bytes, accounting.level0_bytes)
+        };
+        let level1_left = match swept_bytes {
+            0 => accounting.level1_bytes,
+            _ => share(accounting.level1_bytes, level0_left, swept_bytes),
         };
         let (runs, runs_max) = (counts.runs.len() as u64, counts.runs_max as u64);
         let excess = runs.saturating_sub(runs_max) * 100 / runs_max;
         let files = accounting.level0_disk_bytes + accounting.level1_bytes;
+        let kept_bytes = counts.live_bytes + accounting.pinned_bytes;
+        // No sweep begins for what is not sealed: to wait for one before would be for nothing.
+        let segment_bytes = self.active_bytes_max();
+        let free_bytes = counts.sweep_bytes().max(2 * segment_bytes);
+        let room_bytes = (counts.limit_bytes() - counts.sweep_bytes()).max(segment_bytes);
         let debt = Debt {
-            excess_bytes: (files + counts.unsealed_bytes).saturating_sub(counts.live_bytes),
-            free_bytes: counts.sweep_bytes(),
-            limit_bytes: counts.limit_bytes(),
-            remaining_bytes: accounting.level0_bytes + level1_left,
+            excess_bytes: (files + counts.unsealed_bytes).saturating_sub(kept_bytes),
+            free_bytes,
+            limit_bytes: free_bytes + room_bytes,
+            remaining_bytes: level0_left + level1_left,
             bytes_per_second: self.compactor.control.lock().bytes_per_second,
             runs_excess_percent: excess,
         };
-        let rate = match self.options.compaction {
-            Compaction::Automatic => write_rate(&debt),
-            Compaction::Manual => None,
-        };
-        self.throttle.set(rate);
+        self.throttle.set(debt, passed);
     }
 
     /// Whether a job may leave the processor and the disk to others for a while: somebody writes,
@@ -475,6 +529,11 @@ enum Progress {
 }
 
 impl Control {
+    /// Whether the last job failed.
+    fn is_failing(&self) -> bool {
+        self.retry_after > RETRY_AFTER
+    }
+
     /// What a waiter is told; `None` while it has to wait.
     fn outcome(&self, wanted: u64, failures: u64) -> Option<Result<()>> {
         match &self.failure {
