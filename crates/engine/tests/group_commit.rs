@@ -400,3 +400,40 @@ fn thirty_two_threads_get_all_their_answers() {
         reopen(&disk, &expected);
     }
 }
+
+/// A flush that did not keep up was not noticed until twice as much was kept as starts one: then a
+/// writer synced by itself, all of it, behind the sync that was under way.
+#[test]
+fn writers_slow_down_while_a_flush_does_not_keep_up() {
+    let clock = Arc::new(WatchedClock::default());
+    let options = Options::default()
+        .durability(Durability::BUFFERED)
+        .memory_budget(8 << 20)
+        .memtable_bytes(1 << 20)
+        .disk(Arc::new(MemoryDisk::new()))
+        .clock(Arc::clone(&clock) as _)
+        // The flush does not even begin.
+        .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
+    let database = Database::open(DB, options).unwrap();
+    let collection = database.collection("c").unwrap();
+    let document = json!({ "pad": "x".repeat(1000) });
+    let (mut kept, mut slept) = (vec![0], vec![Duration::ZERO]);
+    for n in 0.. {
+        collection.put(n, &document).unwrap();
+        let tail = database.stats().tail_bytes;
+        if tail < kept[kept.len() - 1] {
+            break;
+        }
+        kept.push(tail);
+        slept.push(clock.slept());
+    }
+    let most = kept[kept.len() - 1];
+    let up_to = |percent: u64| slept[kept.partition_point(|tail| tail * 100 <= most * percent) - 1];
+    assert_eq!(up_to(74), Duration::ZERO, "a flush may take a while");
+    assert!(up_to(85) > Duration::ZERO);
+    let quarter = u32::try_from(kept.len() / 4).unwrap();
+    let millis = Duration::from_millis(1);
+    assert!(up_to(100) > quarter * millis / 4, "{:?} for {quarter} documents", up_to(100));
+    let longest = slept.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(longest <= millis, "{longest:?}");
+}

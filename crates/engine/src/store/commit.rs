@@ -308,9 +308,10 @@ impl Store {
     }
 }
 
-/// Buffered bytes after which a flush starts. Writers wait at twice as many, so that these are kept
-/// within what two memtables and compaction leave of the memory budget.
-fn flush_bytes(options: &Options) -> u64 {
+/// Buffered bytes after which a flush starts. Writers slow down at half as many again, and wait at
+/// twice as many, so that these are kept within what two memtables and compaction leave of the
+/// memory budget.
+pub(super) fn flush_bytes(options: &Options) -> u64 {
     let others = 2 * options.memtable_bytes + options.compaction_bytes();
     let left = options.memory_budget.saturating_sub(others);
     (left / 2).clamp(FLUSH_BYTES_MIN, FLUSH_BYTES_MAX)

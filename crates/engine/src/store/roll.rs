@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::commit::flush_bytes;
 use super::files::segment_header;
 use super::{LogState, Store, Version};
 use crate::error::{Error, Result};
@@ -39,15 +40,20 @@ impl Store {
         run.file.capacity() - index_bytes_max(run.memtable.capacity())
     }
 
-    /// How long the next group waits, so that writers slow down before they would have to stop: while
-    /// a seal is under way.
+    /// How long the next group waits, so that writers slow down before they would have to stop: for
+    /// a seal under way when the active segment is full, for a flush under way when twice as much as
+    /// starts one is kept.
     pub(super) fn write_delay(&self) -> Duration {
+        let (tail_bytes, flush_bytes) =
+            (self.tail_bytes.load(Ordering::Relaxed), flush_bytes(&self.options));
+        let tail = (tail_bytes.saturating_sub(flush_bytes), flush_bytes);
         let version = self.version.load();
         if version.frozen.is_empty() {
-            return Duration::ZERO;
+            return governor::write_delay(&[tail]);
         }
         let active = &version.active;
         governor::write_delay(&[
+            tail,
             (active.memtable.len() as u64, active.memtable.capacity() as u64),
             (active.end() - LOG_START, self.log_limit(active) - LOG_START),
         ])
