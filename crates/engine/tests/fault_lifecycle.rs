@@ -359,6 +359,25 @@ fn a30_a_creation_that_did_not_finish_starts_again() {
     assert!(listing(dir.path()).is_empty());
 }
 
+/// Of a log without a document recovery keeps nothing, and dooms the copy that it had begun. Opening
+/// removes it too, as it does whatever no manifest names: it was then reported as left behind.
+#[test]
+fn a28_what_recovery_drops_is_gone_and_not_reported_as_left_behind() {
+    let disk = MemoryDisk::new();
+    drop(DURABLE.open_memory(&disk).unwrap().collection());
+    let db = DURABLE.open_memory(&disk).unwrap();
+    let other = db.database.collection("other").unwrap();
+    let killed = kill(&disk);
+    drop(other);
+    let db = DURABLE.open_memory(&killed).unwrap();
+    db.step();
+    let stats = db.database.stats();
+    assert_eq!(stats.recovery.records, 1, "the collection");
+    assert_eq!(stats.files_left_behind, 0);
+    assert_eq!(segments(&killed).len(), 2, "the active one and a prepared one");
+    assert_eq!(db.database.collections().unwrap(), ["c", "other"]);
+}
+
 #[test]
 fn e4_the_lock_is_free_once_the_last_handle_is_dropped_a_thousand_times() {
     let disk = MemoryDisk::new();

@@ -4,11 +4,13 @@
 //! whoever drops the last reference only queues what is left; background work closes, unmaps and
 //! unlinks it. Invariants:
 //!
-//! 1. A file is unlinked only after its last reader is gone, and at most once.
+//! 1. A file is unlinked only after its last reader is gone. That somebody else has done so is no
+//!    failure.
 //! 2. Nothing is lost when the database goes first: without a reaper the remains are released where
 //!    the last reference drops.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use crate::disk::{Disk, DiskFile, Map};
@@ -43,9 +45,11 @@ impl Remains {
     fn release(self) -> Result<(), Error> {
         drop(self.map);
         drop(self.file);
-        match self.unlink {
-            Some((disk, path)) => disk.remove(&path).map_err(|e| Error::io("remove", &path, e)),
-            None => Ok(()),
+        let Some((disk, path)) = self.unlink else { return Ok(()) };
+        match disk.remove(&path) {
+            // Opening removes what no manifest names, which may come first.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(|e| Error::io("remove", &path, e)),
         }
     }
 }
