@@ -105,9 +105,22 @@ fn a_cursor_keeps_its_segment() {
 }
 
 #[test]
-fn a_file_that_is_gone_already_is_a_failure_to_report_and_no_panic() {
+fn a_file_that_is_gone_already_is_no_failure() {
     let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
     std::fs::remove_file(fixture.path()).unwrap();
+    file.doom();
+    drop(file);
+    assert_eq!(fixture.reaper.reap(), 1);
+    let failures = fixture.reaper.take_failures();
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_is_a_failure_to_report_and_no_panic() {
+    let (fixture, file) = Fixture::sealed(numbered(10), LogEnd::Exact, 8 << 20);
+    // A folder of the same name is nothing that can be unlinked.
+    std::fs::remove_file(fixture.path()).unwrap();
+    std::fs::create_dir(fixture.path()).unwrap();
     file.doom();
     drop(file);
     assert_eq!(fixture.reaper.reap(), 1);
