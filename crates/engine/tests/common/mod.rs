@@ -11,6 +11,7 @@
 mod clock;
 mod gate;
 mod hook;
+mod meanwhile;
 mod random;
 mod threads;
 
@@ -23,6 +24,7 @@ use engine::{Durability, Options, Reads, Stats};
 pub(crate) use clock::WatchedClock;
 pub(crate) use gate::GateDisk;
 pub(crate) use hook::{Hook, HookDisk};
+pub(crate) use meanwhile::{Meanwhile, Work};
 pub(crate) use random::{Random, Seed};
 pub(crate) use threads::{current_thread, wait_until_blocked};
 
