@@ -11,11 +11,12 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    DB, DURABILITIES, GateDisk, Random, Seed, WatchedClock, current_thread, killed, power_lost,
-    tiny_on, wait_until_blocked,
+    DB, DURABILITIES, GateDisk, Meanwhile, Random, Seed, WatchedClock, current_thread, killed,
+    power_lost, tiny_on, wait_until_blocked,
 };
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
+use engine::disk::faulty::Call;
 use engine::executor::Stepped;
 use engine::{Batch, Collection, Database, Durability, Error, Options, Result, WriteDurability};
 use serde_json::json;
@@ -436,4 +437,50 @@ fn writers_slow_down_while_a_flush_does_not_keep_up() {
     assert!(up_to(100) > quarter * millis / 4, "{:?} for {quarter} documents", up_to(100));
     let longest = slept.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(longest <= millis, "{longest:?}");
+}
+
+/// A flush called for another one each time that enough was written meanwhile. They waited for its
+/// sync, one a thread, and no thread was left for a seal.
+#[test]
+fn one_flush_at_a_time_is_called_for() {
+    let meanwhile = Meanwhile::at(Call::SyncData);
+    let clock = Arc::new(ManualClock::default());
+    let stepped = Arc::new(Stepped::new(Arc::clone(&clock)));
+    let options = Options::default()
+        .durability(Durability::BUFFERED)
+        .memory_budget(8 << 20)
+        .memtable_bytes(1 << 20)
+        .disk(meanwhile.disk(Arc::new(MemoryDisk::new())))
+        .clock(clock)
+        .executor(Arc::clone(&stepped) as _);
+    let database = Database::open(DB, options).unwrap();
+    let collection = database.collection("c").unwrap();
+    stepped.run_until_idle();
+    let put = |collection: &Collection| {
+        collection.put(1, &json!({ "pad": "x".repeat(1000) })).unwrap();
+    };
+    let flushes = |stepped: &Stepped| {
+        let due = stepped.advance(Duration::ZERO);
+        due.into_iter().filter(|job| *job == "flush").count()
+    };
+    let mut written = 0;
+    while flushes(&stepped) == 0 {
+        put(&collection);
+        written += 1;
+    }
+    let (done, came) = mpsc::channel();
+    let (inside, jobs) = (collection.clone(), Arc::clone(&stepped));
+    meanwhile.set(Box::new(move || {
+        // Less than would have the writer sync by itself.
+        for _ in 0..written / 2 {
+            put(&inside);
+        }
+        done.send(flushes(&jobs)).unwrap();
+    }));
+    stepped.step();
+    assert_eq!(came.try_recv(), Ok(0), "{written} documents call for a flush");
+    for _ in 0..written {
+        put(&collection);
+    }
+    assert_eq!(flushes(&stepped), 1, "the next one");
 }

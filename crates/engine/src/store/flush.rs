@@ -78,8 +78,10 @@ impl Store {
     }
 
     pub(super) fn flush_in_background(self: &Arc<Self>) {
-        self.log.lock().flush_hurried = false;
         self.flush_now();
+        // Not before: each more of them would only hold a thread until this one's sync is over, and
+        // seals need threads. A write that finds too much left calls the next.
+        self.log.lock().flush_hurried = false;
     }
 
     fn flush_now(self: &Arc<Self>) {

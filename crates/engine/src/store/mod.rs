@@ -96,7 +96,7 @@ struct LogState {
     closed: bool,
     /// A flush will run when its interval is over.
     flush_scheduled: bool,
-    /// A flush will run as soon as a thread is free.
+    /// A flush runs, or will as soon as a thread is free.
     flush_hurried: bool,
     mark_scheduled: bool,
 }
