@@ -59,13 +59,14 @@ pub(super) fn open<S: Store>(spec: &CellSpec, tail: u64) -> Result<(Measurement,
     let figures = cell.store.figures();
     latencies.record(nanoseconds(opened));
     let (first_read, differences) = compare(&cell.store, spec, tail)?;
+    let first_error = differences.error(tail, figures.recovered_records);
     let timed = Timed {
         seconds: opened.as_secs_f64(),
         window_seconds: opened.as_secs_f64(),
         operations: 1,
         latency_ns: LatencyTable::from([(KIND.to_owned(), latencies.summary())]),
-        errors: differences.wrong,
-        first_error: (differences.wrong > 0).then(|| "a record of the tail is another".to_owned()),
+        errors: differences.wrong.max(first_error.is_some().into()),
+        first_error,
         not_found: differences.missing,
         records_end: spec.records,
         ..Timed::between(cell.before, ProcessCost::now()?)
@@ -84,6 +85,20 @@ pub(super) fn open<S: Store>(spec: &CellSpec, tail: u64) -> Result<(Measurement,
 struct Differences {
     missing: u64,
     wrong: u64,
+}
+
+impl Differences {
+    /// A store that counts what it recovered has recovered the whole tail: an idle one may merge it
+    /// before the kill comes, and then another thing was timed.
+    fn error(&self, tail: u64, recovered: Option<u64>) -> Option<String> {
+        match recovered {
+            _ if self.wrong > 0 => Some("a record of the tail is another".to_owned()),
+            Some(records) if records != tail => Some(format!(
+                "{records} of {tail} records were recovered: the tail was sealed before the kill"
+            )),
+            _ => None,
+        }
+    }
 }
 
 /// Whether the value that is read is the expected one.
@@ -149,5 +164,15 @@ mod tests {
         assert_eq!((later.missing, later.wrong), (0, 20));
         let (_, none) = compare(&store, &spec, 0).unwrap();
         assert_eq!((none.missing, none.wrong), (0, 0));
+    }
+
+    #[test]
+    fn a_tail_that_was_sealed_before_the_kill_is_an_error() {
+        let none = Differences::default();
+        assert_eq!(none.error(300, None), None);
+        assert_eq!(none.error(300, Some(300)), None);
+        let sealed = none.error(300, Some(0)).unwrap();
+        assert!(sealed.contains("0 of 300 records"), "{sealed}");
+        assert!(Differences { missing: 0, wrong: 1 }.error(0, Some(0)).is_some());
     }
 }
