@@ -19,6 +19,10 @@ bench-memtable-bound *ARGS:
 bench-sequence *ARGS:
     scripts/with-libclang cargo run -p bench --release -- sequence "$@"
 
+# Run the whole grid: stores × clients × durabilities × sizes; `--quick` takes minutes, `--resume FILE` goes on
+bench-ycsb *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- ycsb "$@"
+
 # Overwrite live sets of 0.5, 2 and 8 GB and count what is written for it
 bench-write-amplification *ARGS:
     scripts/with-libclang cargo run -p bench --release -- write-amplification "$@"

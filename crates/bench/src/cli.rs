@@ -3,6 +3,7 @@
 mod common;
 mod jobs;
 mod sequence;
+mod ycsb;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +13,8 @@ use clap::{Args, Parser, Subcommand};
 use self::common::{PlaceArguments, WindowArguments, config};
 use self::jobs::{AmplificationArguments, OpenTimeArguments};
 use self::sequence::SequenceArguments;
+use self::ycsb::YcsbArguments;
+use crate::measure::page_cache::PageCache;
 use crate::report::PageRequest;
 use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
 use crate::store::{Durability, Statistics, StoreKind};
@@ -32,7 +35,7 @@ pub(crate) enum Command {
     Bench { place: Place, grids: Vec<Grid> },
     WriteAmplification { place: Place, job: Amplification },
     OpenTime { place: Place, job: OpenTime },
-    Table { files: Vec<PathBuf>, form: TableForm },
+    Table { files: Vec<PathBuf>, form: TableForm, superseded: bool },
     Report(PageRequest),
     Child,
 }
@@ -60,6 +63,8 @@ enum CliCommand {
     MemtableBound(GridArguments),
     /// Sizes and durabilities in one run: A, B, C, F, D, scans after them, and scans afresh.
     Sequence(SequenceArguments),
+    /// The whole grid: A, B, C, F, D and a fresh E by store, clients, durability and size.
+    Ycsb(YcsbArguments),
     /// Overwrite a live set, and count what is written for it.
     WriteAmplification(AmplificationArguments),
     /// Time the opening of a store that was killed with an unsealed tail.
@@ -72,6 +77,9 @@ enum CliCommand {
         /// Print Markdown, with what the figures come from.
         #[arg(long)]
         markdown: bool,
+        /// Also of files that the list of superseded results names.
+        #[arg(long)]
+        superseded: bool,
     },
     /// Write the page of results files, with tables and charts, or check the one there is.
     Report(PageRequest),
@@ -150,11 +158,12 @@ where
             grid(Bench::MemtableBound, (20_000, 64 << 20), arguments)
         }
         CliCommand::Sequence(arguments) => sequence::sequence(arguments),
+        CliCommand::Ycsb(arguments) => ycsb::ycsb(arguments),
         CliCommand::WriteAmplification(arguments) => jobs::amplification(arguments),
         CliCommand::OpenTime(arguments) => jobs::open_time(arguments),
-        CliCommand::Table { files, markdown } => {
+        CliCommand::Table { files, markdown, superseded } => {
             let form = if markdown { TableForm::Markdown } else { TableForm::Terminal };
-            Ok(Command::Table { files, form })
+            Ok(Command::Table { files, form, superseded })
         }
         CliCommand::Report(request) => Ok(Command::Report(request)),
         CliCommand::Child => Ok(Command::Child),
@@ -195,6 +204,8 @@ fn grid(
         distribution: arguments.distribution,
         repeats: arguments.window.repeats,
         window: arguments.window.window(),
+        page_cache: PageCache::AsLeft,
+        target: None,
         digest_operations: arguments.window.digest_operations,
         seed: arguments.window.seed,
         plant: arguments.plant_wrong_byte,

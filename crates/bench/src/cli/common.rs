@@ -11,6 +11,8 @@ use crate::workload::{InsertOrder, KeyFormat};
 
 const OPERATIONS_MAX: u64 = 1_000_000_000_000;
 const SECONDS_MAX: f64 = 86_400.0;
+/// One operation a nanosecond.
+pub(super) const TARGET_MAX: f64 = 1e9;
 /// `Options::default()` of the engine: 16 MiB of memtable in a memory budget of 64 MiB, which
 /// RocksDB has as its memtable and its block cache.
 pub(super) const DEFAULT_BUDGET: (u64, u64) = (16 << 20, 48 << 20);
@@ -29,7 +31,7 @@ pub(super) struct PlaceArguments {
 
 impl From<PlaceArguments> for Place {
     fn from(arguments: PlaceArguments) -> Self {
-        Self { data: arguments.data, results: arguments.results }
+        Self { data: arguments.data, results: arguments.results, resume: None }
     }
 }
 
@@ -71,11 +73,16 @@ pub(super) fn config(
     StoreConfig { durability, memtable_bytes, cache_bytes, cores: machine::cores(), statistics }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= SECONDS_MAX {
-        Ok(seconds)
+/// A positive number.
+pub(super) fn in_range(text: &str, unit: &str, max: f64) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("not a number of {unit}"))?;
+    if number > 0.0 && number <= max {
+        Ok(number)
     } else {
-        Err(format!("must be above 0 and at most {SECONDS_MAX}"))
+        Err(format!("must be above 0 and at most {max}"))
     }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    in_range(text, "seconds", SECONDS_MAX)
 }

@@ -3,8 +3,9 @@
 
 use clap::Args;
 
-use super::common::{DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, config};
+use super::common::{DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, config, in_range};
 use super::{Command, RECORDS_MAX, invalid, unique};
+use crate::measure::page_cache::PageCache;
 use crate::run::{Amplification, OpenTime};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape};
@@ -63,6 +64,10 @@ pub(super) struct OpenTimeArguments {
     /// Records written after the last clean close, and not sealed when the process is killed.
     #[arg(long, value_delimiter = ',', default_value = "0,10000,50000", value_parser = clap::value_parser!(u64).range(0..=TAIL_MAX))]
     tails: Vec<u64>,
+    /// State of the page cache before an opening: `warm` (every file read through), `cold` (every
+    /// file synced and dropped) or `as-left`.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "warm,cold")]
+    page_cache: Vec<PageCache>,
     /// Stores, in the order of the first repeat.
     #[arg(long, value_delimiter = ',', default_value = "sediment,rocksdb")]
     stores: Vec<StoreKind>,
@@ -95,6 +100,7 @@ pub(super) fn open_time(arguments: OpenTimeArguments) -> Result<Command, clap::E
         stores: buffered(arguments.stores)?,
         records,
         tails,
+        page_caches: unique(arguments.page_cache, "state of the page cache")?,
         shape: DocumentShape { fields: 1, field_bytes: arguments.field_bytes },
         keys: KEYS,
         config: config(DEFAULT_BUDGET, Durability::Buffered, Statistics::Off),
@@ -118,15 +124,6 @@ fn gigabytes(text: &str) -> Result<f64, String> {
 
 fn turnover(text: &str) -> Result<f64, String> {
     in_range(text, "times", 1_000.0)
-}
-
-fn in_range(text: &str, unit: &str, max: f64) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("not a number of {unit}"))?;
-    if number > 0.0 && number <= max {
-        Ok(number)
-    } else {
-        Err(format!("must be above 0 and at most {max}"))
-    }
 }
 
 #[expect(
@@ -159,6 +156,7 @@ mod tests {
         let Ok(Command::OpenTime { job, .. }) = parsed("open-time") else { panic!("no job") };
         assert_eq!(job.records, [1_000_000, 4_000_000, 10_000_000]);
         assert_eq!((job.tails, job.repeats), (vec![0, 10_000, 50_000], 3));
+        assert_eq!(job.page_caches, [PageCache::Warm, PageCache::Cold]);
     }
 
     #[test]
@@ -170,6 +168,8 @@ mod tests {
             ("write-amplification --turnover inf", "above 0"),
             ("write-amplification --live-gb 1 --live-gb 1", "twice"),
             ("open-time --tails 60001", "--tails"),
+            ("open-time --page-cache cold,cold", "twice"),
+            ("open-time --page-cache lukewarm", "lukewarm"),
             ("open-time --records 10 --tails 11", "longer than"),
             ("open-time --stores raw", "durable A and F"),
         ];

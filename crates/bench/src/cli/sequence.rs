@@ -1,5 +1,6 @@
 //! The arguments of the sequence of sizes and durabilities.
 
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use clap::Args;
@@ -8,6 +9,7 @@ use super::common::{
     DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, WindowArguments, config,
 };
 use super::{Command, RECORDS_MAX, invalid, unique};
+use crate::measure::page_cache::PageCache;
 use crate::run::{Bench, Grid};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{DocumentShape, Workload};
@@ -20,8 +22,14 @@ const TABLE_BOUND_BYTES_MAX: u64 = 128 << 20;
 /// Records and the bytes of their one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
-    records: u64,
-    field_bytes: u32,
+    pub(super) records: u64,
+    pub(super) field_bytes: u32,
+}
+
+impl Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.records, self.field_bytes)
+    }
 }
 
 impl FromStr for Size {
@@ -45,12 +53,18 @@ impl FromStr for Size {
 }
 
 impl Size {
-    fn shape(self) -> DocumentShape {
+    /// The default sizes: a table far larger than the budgets, then one with the default budgets.
+    pub(super) const USUAL: [Self; 2] = [
+        Self { records: 300_000, field_bytes: 100 },
+        Self { records: 1_000_000, field_bytes: 1_024 },
+    ];
+
+    pub(super) fn shape(self) -> DocumentShape {
         DocumentShape { fields: 1, field_bytes: self.field_bytes }
     }
 
     /// Memtable and block cache.
-    fn budget(self) -> (u64, u64) {
+    pub(super) fn budget(self) -> (u64, u64) {
         let live = self.records.saturating_mul(self.shape().document_bytes());
         if live <= TABLE_BOUND_BYTES_MAX { TABLE_BOUND_BUDGET } else { DEFAULT_BUDGET }
     }
@@ -60,7 +74,7 @@ impl Size {
 pub(super) struct SequenceArguments {
     /// A size, as RECORDSxBYTES; may be given several times. Up to 128 MiB of documents the stores
     /// have the memory of `table-bound`, above it 16 MiB of memtable in a budget of 64 MiB.
-    #[arg(long = "size", default_values = ["300000x100", "1000000x1024"])]
+    #[arg(long = "size", default_values_t = Size::USUAL)]
     sizes: Vec<Size>,
     /// When a write of a timed cell is answered; may be given several times.
     #[arg(long = "durability", value_enum, default_values = ["buffered", "durable"])]
@@ -94,6 +108,8 @@ pub(super) fn sequence(arguments: SequenceArguments) -> Result<Command, clap::Er
                 distribution: None,
                 repeats: arguments.window.repeats,
                 window: arguments.window.window(),
+                page_cache: PageCache::AsLeft,
+                target: None,
                 digest_operations: arguments.window.digest_operations,
                 seed: arguments.window.seed,
                 plant: None,

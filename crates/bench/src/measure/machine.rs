@@ -1,11 +1,12 @@
 //! The machine under a run: what a reader needs to judge figures from elsewhere.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use procfs::process::Process;
 use serde::{Deserialize, Serialize};
+
+use super::device::Device;
 
 /// Everything a file of `/proc` or `/sys` did not tell is "unknown" or absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +44,7 @@ impl Machine {
             kernel: line("/proc/sys/kernel/osrelease"),
             file_system: mount.as_ref().map_or_else(unknown, |mount| mount.0.clone()),
             mount_options: mount.map_or_else(unknown, |mount| mount.1),
-            read_ahead_kb: read_ahead_kb(data),
+            read_ahead_kb: Device::of(data).and_then(|device| device.read_ahead_kb()),
             damon: Damon {
                 reclaim: line("/sys/module/damon_reclaim/parameters/enabled"),
                 kdamonds: kdamonds(),
@@ -111,17 +112,6 @@ fn mount_of(folder: &Path) -> Option<(String, String)> {
     let mut options: Vec<String> = options.collect();
     options.sort_unstable();
     Some((mount.fs_type, options.join(",")))
-}
-
-fn read_ahead_kb(folder: &Path) -> Option<u64> {
-    let device = fs::metadata(folder).ok()?.dev();
-    // The kernel's encoding of major and minor numbers, as in glibc's `gnu_dev_major`.
-    let major = (device >> 8) & 0xFFF | (device >> 32) & 0xFFFF_F000;
-    let minor = device & 0xFF | (device >> 12) & 0xFFFF_FF00;
-    let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
-    // A partition's queue is that of the whole disk, one folder up.
-    let queues = ["queue", "../queue"].map(|queue| device.join(queue).join("read_ahead_kb"));
-    queues.iter().find_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok())
 }
 
 fn kdamonds() -> Vec<String> {

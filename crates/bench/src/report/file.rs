@@ -27,6 +27,24 @@ impl ResultsFile {
         Ok(Self { path, run: run.to_owned(), file, rows: Vec::new() })
     }
 
+    /// Goes on with the file of a run that was stopped.
+    pub(crate) fn resume(path: &Path) -> Result<Self> {
+        let what = || format!("cannot go on with {}", path.display());
+        let rows = read_files(&[path.to_path_buf()])?;
+        let mut runs = rows.iter().map(|row| &row.run);
+        let first = runs.next().cloned().unwrap_or_default();
+        if runs.any(|run| *run != first) {
+            return Err(Failure::new(format_args!("{}: it has rows of several runs", what())));
+        }
+        let file = OpenOptions::new().append(true).open(path).context(what)?;
+        Ok(Self { path: path.to_path_buf(), run: first, file, rows })
+    }
+
+    /// The rows so far, those of the stopped run included.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     pub(crate) fn run(&self) -> &str {
         &self.run
     }

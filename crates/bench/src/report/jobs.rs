@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::markdown::{markdown, sources};
 use super::row::Row;
 use super::table::{median, median_of, table, thousands};
+use crate::measure::page_cache::PageCache;
 
 const AMPLIFICATION: [&str; 11] = [
     "overwrites",
@@ -22,9 +23,10 @@ const AMPLIFICATION: [&str; 11] = [
     "writes > 20 ms",
     "disk alone, max ms",
 ];
-const OPENING: [&str; 9] = [
+const OPENING: [&str; 10] = [
     "records",
     "tail",
+    "page cache",
     "store",
     "open ms, median",
     "min",
@@ -34,7 +36,7 @@ const OPENING: [&str; 9] = [
     "disk MiB",
 ];
 /// Columns of words, which stand left; the others are numbers.
-const WORDS: [&str; 2] = ["overwrites", "store"];
+const WORDS: [&str; 3] = ["overwrites", "store", "page cache"];
 
 /// A table before it has a form.
 struct Figures {
@@ -137,14 +139,23 @@ fn overwrite_line(rows: &[&Row]) -> Vec<String> {
 
 fn openings(rows: &[Row]) -> Vec<Vec<String>> {
     let tail = |row: &Row| row.opening.as_ref().map_or(0, |opening| opening.tail_records);
-    let key = |row: &Row| (row.records, tail(row), row.store.clone());
+    let cache = |row: &Row| row.measurement.page_cache.unwrap_or_default();
+    let key = |row: &Row| (row.records, tail(row), cache(row), row.store.clone());
     grouped(rows, key)
         .iter()
-        .map(|((records, tail, store), rows)| opening_line(*records, *tail, store, rows))
+        .map(|((records, tail, cache, store), rows)| {
+            opening_line(*records, *tail, *cache, store, rows)
+        })
         .collect()
 }
 
-fn opening_line(records: u64, tail: u64, store: &str, rows: &[&Row]) -> Vec<String> {
+fn opening_line(
+    records: u64,
+    tail: u64,
+    cache: PageCache,
+    store: &str,
+    rows: &[&Row],
+) -> Vec<String> {
     let of = |figure: fn(&Row) -> Option<u64>| rows.iter().filter_map(move |row| figure(row));
     let opened = || of(|row| row.opening.as_ref().map(|opening| opening.open_ns));
     let recovered = of(|row| row.opening.as_ref()?.recovered_records).max();
@@ -153,6 +164,7 @@ fn opening_line(records: u64, tail: u64, store: &str, rows: &[&Row]) -> Vec<Stri
     vec![
         thousands(records as f64),
         thousands(tail as f64),
+        cache.name().to_owned(),
         store.to_owned(),
         milliseconds(median_of(rows, open_ns)),
         milliseconds(opened().min().unwrap_or_default()),
@@ -259,8 +271,8 @@ mod tests {
         let text = markdown_tables(&rows);
         let lines: Vec<_> = text.lines().filter(|line| line.contains("| sediment |")).collect();
         let expected = [
-            "| 1 000 000 | 0 | sediment | 2.00 | 1.00 | 3.00 | 2.5 | 0 | 7.0 |",
-            "| 1 000 000 | 10 000 | sediment | 5.00 | 4.00 | 6.00 | 2.5 | 10 000 | 7.0 |",
+            "| 1 000 000 | 0 | as left | sediment | 2.00 | 1.00 | 3.00 | 2.5 | 0 | 7.0 |",
+            "| 1 000 000 | 10 000 | as left | sediment | 5.00 | 4.00 | 6.00 | 2.5 | 10 000 | 7.0 |",
         ];
         assert_eq!(lines, expected);
     }

@@ -6,9 +6,11 @@ mod jobs;
 mod markdown;
 mod page;
 mod row;
+mod superseded;
 mod table;
 
 pub(crate) use file::{ResultsFile, read_files};
 pub(crate) use jobs::{markdown_tables, tables};
 pub(crate) use page::{PageRequest, report};
 pub(crate) use row::{DEVIATIONS, Phase, Row, SCHEMA};
+pub(crate) use superseded::refuse_superseded;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::amplification::WriteAmplification;
 use crate::measure::machine::Machine;
+use crate::measure::processor::Quietness;
 use crate::run::cell::Measurement;
 use crate::run::{Folder, Opening};
 use crate::store::{Durability, Settings};
@@ -73,6 +74,8 @@ pub(crate) struct Row {
     pub(crate) write_amplification: Option<WriteAmplification>,
     #[serde(flatten)]
     pub(crate) opening: Option<Opening>,
+    #[serde(flatten)]
+    pub(crate) quietness: Option<Quietness>,
 }
 
 #[cfg(test)]

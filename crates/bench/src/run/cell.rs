@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::client::{self, Clients};
 use super::open_cell::{OpenCell, Timed};
 use crate::error::Result;
-use crate::measure::latency::{Latencies, LatencyTable};
-use crate::measure::process::ProcessCost;
+use crate::measure::device::DeviceCost;
+use crate::measure::latency::{HistogramTable, Latencies, LatencyTable};
+use crate::measure::page_cache::PageCache;
+use crate::measure::process::{KernelCost, ProcessCost};
+use crate::measure::series::Series;
 use crate::store::{Store, StoreConfig};
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Records, Stream, Workload};
 
@@ -35,6 +38,10 @@ pub(crate) struct CellSpec {
     pub(crate) window: Window,
     /// Longest wait for background work after the window.
     pub(crate) patience_seconds: f64,
+    /// State of the page cache when the store is opened.
+    pub(crate) page_cache: PageCache,
+    /// Operations a second of all clients together; as many as there can be if it is not given.
+    pub(crate) target: Option<f64>,
 }
 
 /// The timed part of a cell. The default is none, for cells that time something else.
@@ -102,6 +109,16 @@ pub(crate) struct Measurement {
     pub(crate) disk_probe_max_ns: Option<u64>,
     pub(crate) disk_peak_bytes: Option<u64>,
     pub(crate) cancelled_bytes: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) kernel: Option<KernelCost>,
+    #[serde(flatten)]
+    pub(crate) device: Option<DeviceCost>,
+    pub(crate) histograms: Option<HistogramTable>,
+    pub(crate) intended_latency_ns: Option<LatencyTable>,
+    #[serde(flatten)]
+    pub(crate) series: Option<Series>,
+    pub(crate) page_cache: Option<PageCache>,
+    pub(crate) target_ops_per_sec: Option<f64>,
 }
 
 /// Measures a load into a fresh folder.
@@ -157,6 +174,7 @@ fn timed_load<S: Store>(store: &S, spec: &CellSpec) -> Result<Timed> {
         window_seconds,
         operations,
         latency_ns: LatencyTable::from([("LOAD-BATCH".to_owned(), latencies.summary())]),
+        histograms: HistogramTable::from([("LOAD-BATCH".to_owned(), latencies.encoded()?)]),
         records_end: operations,
         writes_above_20ms: latencies.stalls(),
         ..Timed::between(start, ProcessCost::now()?)
@@ -189,6 +207,8 @@ pub(super) mod samples {
             repeat: 1,
             window: Window { warmup_seconds: 0.01, seconds: 0.01, operations: 10 },
             patience_seconds: 60.0,
+            page_cache: PageCache::AsLeft,
+            target: None,
         }
     }
 }

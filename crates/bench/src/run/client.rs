@@ -3,7 +3,10 @@
 //! 1. Outside the span: making the key and the value, acknowledging an insert, recording.
 //! 2. Inside it: the store's call, and the folding of every byte that a read or a scan returned.
 //! 3. The span takes no lock and allocates nothing of the harness's own.
-//! 4. An operation that runs when the window ends is counted with its full latency: a client
+//! 4. With a target rate each operation has a moment at which it was to begin, whatever the ones
+//!    before it took. Its latency is measured from its beginning and, apart, from that moment: a
+//!    stall then counts for every operation that it held up (YCSB's intended latency).
+//! 5. An operation that runs when the window ends is counted with its full latency: a client
 //!    looks at the clock only after an operation.
 
 use std::collections::BTreeMap;
@@ -17,8 +20,9 @@ use std::time::{Duration, Instant};
 use super::cell::CellSpec;
 use super::open_cell::Timed;
 use crate::error::{Failure, Result};
-use crate::measure::latency::Latencies;
+use crate::measure::latency::{Latencies, LatencyTable};
 use crate::measure::process::ProcessCost;
+use crate::measure::series::Series;
 use crate::store::{Presence, Store, Visitor};
 use crate::workload::{
     AcknowledgedCounter, ClientSeed, Generator, Operation, OperationKind, Workload,
@@ -47,6 +51,48 @@ pub(super) struct Clients {
     counter: Arc<AcknowledgedCounter>,
     warmup: Duration,
     goal: Goal,
+    is_paced: bool,
+}
+
+/// When a client's operations are to begin.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Between two of them.
+    interval: Duration,
+    /// Of the first one: the clients' operations are spread over an interval.
+    offset: Duration,
+}
+
+/// A sleep may end so much later than was asked for; the rest is spent looking at the clock.
+const SLEEP_SLACK: Duration = Duration::from_micros(150);
+
+impl Pace {
+    fn new(target: f64, client: u32, clients: u32) -> Self {
+        let between = 1.0 / target;
+        Self {
+            interval: Duration::from_secs_f64(between * f64::from(clients)),
+            offset: Duration::from_secs_f64(between * f64::from(client)),
+        }
+    }
+
+    /// The moment for an operation, the first of which has number 0, from the window's start.
+    fn moment(&self, number: u64) -> Duration {
+        let nanos = self.interval.as_nanos() * u128::from(number);
+        self.offset + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+fn wait_until(moment: Instant) {
+    loop {
+        let left = moment.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        match left.checked_sub(SLEEP_SLACK) {
+            Some(long) if !long.is_zero() => thread::sleep(long),
+            _ => std::hint::spin_loop(),
+        }
+    }
 }
 
 /// When a window ends: after this time, and not before this many operations of all clients.
@@ -70,6 +116,10 @@ struct Client {
     generator: Generator,
     operation: Operation,
     recorded: Vec<(OperationKind, Latencies)>,
+    pace: Option<Pace>,
+    /// As `recorded`, from the moments at which operations were to begin; empty without a pace.
+    intended: Vec<(OperationKind, Latencies)>,
+    series: Series,
     busy: Duration,
     operations: u64,
     scanned_rows: u64,
@@ -93,7 +143,10 @@ impl Clients {
         let client = |number: u32| {
             let seed = ClientSeed { seed: spec.seed, repeat: spec.repeat, client: number };
             let generator = Generator::new(&stream, seed, Arc::clone(&counter));
-            Client::new(number, generator, Operation::with_buffers(spec.shape), workload)
+            let pace = spec.target.map(|target| Pace::new(target, number, spec.threads));
+            let window = Duration::from_secs_f64(spec.window.seconds);
+            let operation = Operation::with_buffers(spec.shape);
+            Client::new(number, generator, operation, workload, pace, Series::with_room(window))
         };
         Ok(Self {
             clients: (0..spec.threads).map(client).collect::<Result<_>>()?,
@@ -104,6 +157,7 @@ impl Clients {
                 operations: spec.window.operations,
                 done: (0..spec.threads).map(|_| Done::default()).collect(),
             },
+            is_paced: spec.target.is_some(),
         })
     }
 }
@@ -114,14 +168,25 @@ impl Client {
         generator: Generator,
         operation: Operation,
         workload: Workload,
+        pace: Option<Pace>,
+        series: Series,
     ) -> Result<Self> {
-        let kinds = workload.recorded().into_iter();
-        let recorded = kinds.map(|kind| Latencies::new().map(|latencies| (kind, latencies)));
+        let histograms = |kinds: Vec<OperationKind>| {
+            let made = kinds.into_iter().map(|kind| Ok((kind, Latencies::new()?)));
+            made.collect::<Result<Vec<_>>>()
+        };
+        let intended = match pace {
+            Some(_) => workload.kinds(),
+            None => Vec::new(),
+        };
         Ok(Self {
             number: usize::try_from(number).expect("a thread's number"),
             generator,
             operation,
-            recorded: recorded.collect::<Result<_>>()?,
+            recorded: histograms(workload.recorded())?,
+            pace,
+            intended: histograms(intended)?,
+            series,
             busy: Duration::ZERO,
             operations: 0,
             scanned_rows: 0,
@@ -133,7 +198,10 @@ impl Client {
 
     fn warm_up<S: Store>(&mut self, store: &S, warmup: Duration) {
         let start = Instant::now();
+        let mut number = 0;
         while start.elapsed() < warmup {
+            self.wait(start, number);
+            number += 1;
             self.step(store);
         }
     }
@@ -141,13 +209,21 @@ impl Client {
     fn measure<S: Store>(&mut self, store: &S, goal: &Goal) {
         let start = Instant::now();
         loop {
+            let intended = self.wait(start, self.operations);
             let span = self.step(store);
-            self.record(&span);
+            self.record(&span, start, intended);
             goal.done[self.number].0.store(self.operations, Ordering::Relaxed);
             if goal.is_reached(start, span.end) {
                 return;
             }
         }
+    }
+
+    /// Waits for the moment of an operation, and gives it.
+    fn wait(&self, start: Instant, number: u64) -> Option<Instant> {
+        let moment = start + self.pace?.moment(number);
+        wait_until(moment);
+        Some(moment)
     }
 
     /// Makes an operation, and performs it between two looks at the clock.
@@ -193,28 +269,38 @@ impl Client {
         }
     }
 
-    fn record(&mut self, span: &Span) {
+    fn record(&mut self, span: &Span, start: Instant, intended: Option<Instant>) {
         let whole = span.end.duration_since(span.start);
         self.busy += whole;
         self.operations += 1;
         self.scanned_rows += span.rows as u64;
-        self.record_latency(self.operation.kind, whole);
+        self.series.record(span.end.duration_since(start), nanoseconds(whole));
+        record_latency(&mut self.recorded, self.operation.kind, whole);
+        if let Some(moment) = intended {
+            let late = span.end.duration_since(moment);
+            record_latency(&mut self.intended, self.operation.kind, late);
+        }
         if let Some(between) = span.between {
-            self.record_latency(OperationKind::Read, between.duration_since(span.start));
-            self.record_latency(OperationKind::Update, span.end.duration_since(between));
+            let (read, update) = (between.duration_since(span.start), span.end - between);
+            record_latency(&mut self.recorded, OperationKind::Read, read);
+            record_latency(&mut self.recorded, OperationKind::Update, update);
         }
     }
+}
 
-    fn record_latency(&mut self, kind: OperationKind, latency: Duration) {
-        let recorded = self.recorded.iter_mut().find(|(recorded, _)| *recorded == kind);
-        let (_, latencies) = recorded.expect("a workload records every kind that it does");
-        latencies.record(nanoseconds(latency));
-    }
+fn record_latency(
+    recorded: &mut [(OperationKind, Latencies)],
+    kind: OperationKind,
+    latency: Duration,
+) {
+    let recorded = recorded.iter_mut().find(|(recorded, _)| *recorded == kind);
+    let (_, latencies) = recorded.expect("a workload records every kind that it does");
+    latencies.record(nanoseconds(latency));
 }
 
 /// Warms up, then measures until the goal is reached.
 pub(super) fn run<S: Store>(store: &S, clients: Clients) -> Result<Timed> {
-    let Clients { clients, counter, warmup, goal } = clients;
+    let Clients { clients, counter, warmup, goal, is_paced } = clients;
     // Everyone meets twice: when all are warm, and when the counters of the start are read.
     let meeting = Barrier::new(clients.len() + 1);
     let (meeting, goal) = (&meeting, &goal);
@@ -241,13 +327,20 @@ pub(super) fn run<S: Store>(store: &S, clients: Clients) -> Result<Timed> {
     let clients = clients.into_iter().map(|client| client.map_err(panicked));
     let timed =
         Timed { window_seconds, records_end: counter.last() + 1, ..Timed::between(start?, end) };
-    merge(clients.collect::<Result<_>>()?, timed)
+    let mut timed = merge(clients.collect::<Result<_>>()?, timed)?;
+    if is_paced {
+        // The clients waited on purpose: the rate is that of the window.
+        timed.seconds = window_seconds;
+    }
+    Ok(timed)
 }
 
 /// Adds the clients' figures to those of the window.
 fn merge(clients: Vec<Client>, mut timed: Timed) -> Result<Timed> {
     let count = clients.len() as f64;
     let mut merged: BTreeMap<OperationKind, Latencies> = BTreeMap::new();
+    let mut intended: BTreeMap<OperationKind, Latencies> = BTreeMap::new();
+    let mut series = Series::default();
     for client in clients {
         timed.seconds += client.busy.as_secs_f64() / count;
         timed.operations += client.operations;
@@ -255,17 +348,26 @@ fn merge(clients: Vec<Client>, mut timed: Timed) -> Result<Timed> {
         timed.errors += client.errors;
         timed.not_found += client.not_found;
         timed.first_error = timed.first_error.or(client.first_error.map(|f| f.to_string()));
-        for (kind, latencies) in client.recorded {
-            match merged.entry(kind) {
-                Entry::Occupied(mut entry) => entry.get_mut().merge(&latencies)?,
-                Entry::Vacant(entry) => drop(entry.insert(latencies)),
+        series.merge(&client.series);
+        for (all, own) in [(&mut merged, client.recorded), (&mut intended, client.intended)] {
+            for (kind, latencies) in own {
+                match all.entry(kind) {
+                    Entry::Occupied(mut entry) => entry.get_mut().merge(&latencies)?,
+                    Entry::Vacant(entry) => drop(entry.insert(latencies)),
+                }
             }
         }
     }
     let writes = merged.iter().filter(|(kind, _)| kind.is_write());
     timed.writes_above_20ms = writes.map(|(_, latencies)| latencies.stalls()).sum();
-    let summaries = merged.iter().map(|(kind, l)| (kind.name().to_owned(), l.summary()));
-    timed.latency_ns = summaries.collect();
+    let summaries = |latencies: &BTreeMap<OperationKind, Latencies>| -> LatencyTable {
+        latencies.iter().map(|(kind, l)| (kind.name().to_owned(), l.summary())).collect()
+    };
+    timed.latency_ns = summaries(&merged);
+    timed.intended_latency_ns = (!intended.is_empty()).then(|| summaries(&intended));
+    let encoded = merged.iter().map(|(kind, l)| Ok((kind.name().to_owned(), l.encoded()?)));
+    timed.histograms = encoded.collect::<Result<_>>()?;
+    timed.series = Some(series);
     Ok(timed)
 }
 
@@ -291,6 +393,26 @@ mod tests {
             let mut changed = bytes.clone();
             changed[position] ^= 1;
             assert_ne!(fold(&changed), base, "byte {position}");
+        }
+    }
+
+    #[test]
+    fn the_operations_of_paced_clients_alternate() {
+        let (first, second) = (Pace::new(1_000.0, 0, 2), Pace::new(1_000.0, 1, 2));
+        let milliseconds = |pace: Pace, number| pace.moment(number).as_secs_f64() * 1e3;
+        for number in 0..100_000 {
+            let expected = number as f64 * 2.0;
+            assert!((milliseconds(first, number) - expected).abs() < 1e-6, "{number}");
+            assert!((milliseconds(second, number) - expected - 1.0).abs() < 1e-6, "{number}");
+        }
+    }
+
+    #[test]
+    fn nothing_begins_before_its_moment() {
+        let start = Instant::now();
+        for moment in [0, 1, 100, 400, 1_000, 1_500].map(Duration::from_micros) {
+            wait_until(start + moment);
+            assert!(start.elapsed() >= moment);
         }
     }
 

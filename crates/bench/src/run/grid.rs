@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{CellSpec, Window};
+use crate::measure::page_cache::PageCache;
+use crate::report::Row;
 use crate::store::{Durability, StoreConfig, StoreKind};
 use crate::verify::Plant;
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Workload};
@@ -25,6 +27,8 @@ pub(crate) enum Bench {
     MemtableBound,
     /// Sizes and durabilities one after the other, with E after the updates and afresh.
     Sequence,
+    /// YCSB's sequence with several stores, sizes, durabilities and numbers of clients.
+    Ycsb,
 }
 
 impl Bench {
@@ -33,6 +37,7 @@ impl Bench {
             Self::TableBound => "table-bound",
             Self::MemtableBound => "memtable-bound",
             Self::Sequence => "sequence",
+            Self::Ycsb => "ycsb",
         }
     }
 }
@@ -51,6 +56,9 @@ pub(crate) struct Grid {
     pub(crate) distribution: Option<Distribution>,
     pub(crate) repeats: u32,
     pub(crate) window: Window,
+    pub(crate) page_cache: PageCache,
+    /// Operations a second of all clients together.
+    pub(crate) target: Option<f64>,
     pub(crate) digest_operations: u64,
     pub(crate) seed: u64,
     /// The store in whose verification one byte is falsified.
@@ -103,9 +111,17 @@ impl Grid {
         steps
     }
 
+    /// How many steps this store has.
+    pub(crate) fn steps_of(&self, store: StoreKind) -> usize {
+        self.steps().iter().filter(|step| step.store == store).count()
+    }
+
     fn push_folder(&self, repeat: u32, threads: u32, folder: Folder, steps: &mut Vec<Step>) {
         let workloads = self.workloads_in(folder);
-        let runs = |store: StoreKind, workload| store.runs(workload, self.config.durability);
+        let runs = |store: StoreKind, workload| {
+            store.runs(workload, self.config.durability)
+                && (threads == 1 || store.has_several_clients())
+        };
         for workload in std::iter::once(None).chain(workloads.iter().copied().map(Some)) {
             for store in in_turn(&self.stores, repeat) {
                 let last = workloads.iter().rfind(|&&workload| runs(store, workload)).copied();
@@ -129,9 +145,18 @@ impl Grid {
     /// Size and durability, where a run has several.
     pub(super) fn job(&self) -> Option<String> {
         let (shape, durability) = (self.shape, self.config.durability.name());
-        (self.bench == Bench::Sequence).then(|| {
+        matches!(self.bench, Bench::Sequence | Bench::Ycsb).then(|| {
             format!("{}x{}x{} {durability}", self.records, shape.fields, shape.field_bytes)
         })
+    }
+
+    /// Whether the row is that of this grid's step.
+    pub(super) fn made(&self, step: &Step, row: &Row) -> bool {
+        let threads = step.workload.map_or(1, |_| step.threads);
+        (&row.bench[..], &row.job, &row.store[..])
+            == (self.bench.name(), &self.job(), step.store.name())
+            && (row.repeat, row.threads, row.folder) == (step.repeat, threads, step.folder)
+            && (&row.workload, row.phase) == (&step.workload_name(), step.workload.into())
     }
 
     /// The selected workloads in the order in which they run.
@@ -155,6 +180,8 @@ impl Grid {
             repeat,
             window: self.window,
             patience_seconds: SETTLE_PATIENCE_SECONDS,
+            page_cache: self.page_cache,
+            target: self.target,
         }
     }
 
@@ -214,6 +241,8 @@ mod tests {
             distribution: None,
             repeats: 3,
             window: Window { warmup_seconds: 1.0, seconds: 5.0, operations: 20_000 },
+            page_cache: PageCache::AsLeft,
+            target: None,
             digest_operations: 20_000,
             seed: 42,
             plant: None,

@@ -37,7 +37,10 @@ pub(crate) fn command(command: Command) -> Result<()> {
         Command::Bench { place, grids } => parent::bench(&place, &grids),
         Command::WriteAmplification { place, job } => write_amplification::run(&place, &job),
         Command::OpenTime { place, job } => open_time::run(&place, &job),
-        Command::Table { files, form } => {
+        Command::Table { files, form, superseded } => {
+            if !superseded {
+                report::refuse_superseded(&files)?;
+            }
             let rows = report::read_files(&files)?;
             match form {
                 TableForm::Terminal => println!("{}", report::tables(&rows)),

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use super::cell::{CellSpec, Measurement};
 use super::client::nanoseconds;
 use crate::error::{Failure, Result};
+use crate::measure::device::{Device, DeviceCost};
 use crate::measure::folder::allocated_bytes;
-use crate::measure::latency::LatencyTable;
+use crate::measure::latency::{HistogramTable, LatencyTable};
 use crate::measure::peak::PeakSampler;
 use crate::measure::probe::longest_sync;
 use crate::measure::process::ProcessCost;
+use crate::measure::series::Series;
 use crate::store::{Settled, Store};
 
 /// What the timed part of a cell yields.
@@ -23,6 +25,10 @@ pub(super) struct Timed {
     pub(super) window_seconds: f64,
     pub(super) operations: u64,
     pub(super) latency_ns: LatencyTable,
+    pub(super) histograms: HistogramTable,
+    /// From when an operation was to begin; of a paced window.
+    pub(super) intended_latency_ns: Option<LatencyTable>,
+    pub(super) series: Option<Series>,
     pub(super) scanned_rows: u64,
     pub(super) errors: u64,
     pub(super) first_error: Option<String>,
@@ -42,6 +48,9 @@ impl Timed {
             window_seconds: 0.0,
             operations: 0,
             latency_ns: LatencyTable::new(),
+            histograms: HistogramTable::new(),
+            intended_latency_ns: None,
+            series: None,
             scanned_rows: 0,
             errors: 0,
             first_error: None,
@@ -62,21 +71,26 @@ pub(super) struct OpenCell<'a, S> {
     pub(super) before: ProcessCost,
     /// Before its first operation.
     idle: ProcessCost,
+    device: Option<(Device, DeviceCost)>,
     probe: Duration,
 }
 
 impl<'a, S: Store> OpenCell<'a, S> {
     /// Probes the disk, begins to watch the folder, and opens the store.
     pub(super) fn open(spec: &'a CellSpec) -> Result<Self> {
+        if spec.folder.exists() {
+            spec.page_cache.prepare(&spec.folder)?;
+        }
         let parent = spec.folder.parent().ok_or_else(|| Failure::new("a store has no folder"))?;
         let probe = longest_sync(parent)?;
         let disk = PeakSampler::start(&spec.folder)?;
+        let device = Device::of(parent).and_then(|device| device.cost().map(|cost| (device, cost)));
         let before = ProcessCost::now()?;
         let opening = Instant::now();
         let store = S::open(&spec.folder, &spec.config)?;
         let open_time = opening.elapsed();
         let idle = ProcessCost::now()?;
-        Ok(Self { spec, store, disk, open_time, before, idle, probe })
+        Ok(Self { spec, store, disk, open_time, before, idle, device, probe })
     }
 
     /// Waits for background work, notes the disk, and closes the store.
@@ -94,6 +108,10 @@ impl<'a, S: Store> OpenCell<'a, S> {
         let settled = self.store.settle(Duration::from_secs_f64(self.spec.patience_seconds))?;
         let settle_seconds = settling.elapsed().as_secs_f64();
         let after = ProcessCost::now()?;
+        let device = self.device.as_ref().and_then(|(device, start)| {
+            let end = device.cost()?;
+            Some(end.since(*start))
+        });
         let disk_bytes = allocated_bytes(&self.spec.folder)?;
         let disk_peak_bytes = self.disk.finish()?.max(disk_bytes);
         let answer = question(&self.store);
@@ -125,6 +143,13 @@ impl<'a, S: Store> OpenCell<'a, S> {
             disk_probe_max_ns: Some(nanoseconds(self.probe)),
             disk_peak_bytes: Some(disk_peak_bytes),
             cancelled_bytes: Some(after.cancelled_bytes - timed.start.cancelled_bytes),
+            kernel: Some(after.since(&timed.start)),
+            device,
+            histograms: Some(timed.histograms),
+            intended_latency_ns: timed.intended_latency_ns,
+            series: timed.series,
+            page_cache: Some(self.spec.page_cache),
+            target_ops_per_sec: self.spec.target,
         };
         Ok((measurement, answer))
     }

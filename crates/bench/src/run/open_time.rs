@@ -1,7 +1,7 @@
 //! The job that measures opening after a crash: each store is loaded and closed once for each
 //! size; then, for each length of the tail and each repeat, a process overwrites that many records
 //! and is killed, and another one opens the store. That one closes it cleanly, which seals the
-//! tail. The page cache stays warm throughout.
+//! tail. Before the opening the store's files are read through, or dropped from the page cache.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::protocol::{Action, Answer};
 use super::session::{Described, Place, Session, unexpected};
 use super::signal;
 use crate::error::{Context, Result};
+use crate::measure::page_cache::PageCache;
 use crate::report::Phase;
 use crate::store::{StoreConfig, StoreKind};
 use crate::workload::{DocumentShape, KeyFormat};
@@ -31,6 +32,8 @@ pub(crate) struct OpenTime {
     pub(crate) records: Vec<u64>,
     /// Records of the unsealed tail, none more than the smallest size.
     pub(crate) tails: Vec<u64>,
+    /// States of the page cache before an opening.
+    pub(crate) page_caches: Vec<PageCache>,
     pub(crate) shape: DocumentShape,
     pub(crate) keys: KeyFormat,
     pub(crate) config: StoreConfig,
@@ -42,7 +45,7 @@ pub(crate) struct OpenTime {
 enum Part {
     Load,
     /// A tail of this many records, the kill and the opening.
-    Crash(u64),
+    Crash(u64, PageCache),
     /// The store is no longer needed.
     Clear,
 }
@@ -75,7 +78,7 @@ impl Step {
     fn planned(&self) -> Duration {
         match self.part {
             Part::Load => Duration::from_secs_f64(self.records as f64 / LOADED_PER_SECOND),
-            Part::Crash(_) => OPENED_IN,
+            Part::Crash(..) => OPENED_IN,
             Part::Clear => Duration::ZERO,
         }
     }
@@ -91,7 +94,11 @@ impl OpenTime {
             };
             push(1, Part::Load);
             for repeat in 1..=self.repeats {
-                self.tails.iter().for_each(|&tail| push(repeat, Part::Crash(tail)));
+                for &tail in &self.tails {
+                    self.page_caches
+                        .iter()
+                        .for_each(|&cache| push(repeat, Part::Crash(tail, cache)));
+                }
             }
             push(1, Part::Clear);
         }
@@ -111,6 +118,11 @@ impl OpenTime {
             repeat: step.repeat,
             window: Window::default(),
             patience_seconds: PATIENCE_SECONDS,
+            page_cache: match step.part {
+                Part::Crash(_, page_cache) => page_cache,
+                Part::Load | Part::Clear => PageCache::AsLeft,
+            },
+            target: None,
         };
         let load = Described::loading(NAME, step.store, &cell);
         match step.part {
@@ -118,7 +130,7 @@ impl OpenTime {
                 progress.step(&load.title());
                 session.record(session.row(&load, load.load()?), progress)
             }
-            Part::Crash(tail) => self.crash(tail, load, session, progress),
+            Part::Crash(tail, _) => self.crash(tail, load, session, progress),
             Part::Clear => DataFolder::clear(&cell.folder).context(|| load.title()),
         }
     }
@@ -130,8 +142,9 @@ impl OpenTime {
         session: &mut Session,
         progress: &Progress,
     ) -> Result<()> {
+        let cold = if load.cell.page_cache == PageCache::Cold { "-cold" } else { "" };
         let open = Described {
-            workload: format!("open-{tail}"),
+            workload: format!("open-{tail}{cold}"),
             phase: Phase::Run,
             durability: self.config.durability,
             ..load
@@ -161,6 +174,7 @@ mod tests {
             stores: vec![StoreKind::Sediment, StoreKind::RocksDb],
             records: vec![100, 200],
             tails: vec![0, 50],
+            page_caches: vec![PageCache::Warm],
             shape: DocumentShape { fields: 1, field_bytes: 100 },
             keys: KeyFormat { order: InsertOrder::Hashed, zero_padding: 1 },
             config: StoreConfig {
@@ -175,7 +189,7 @@ mod tests {
         };
         let text = |step: &Step| match step.part {
             Part::Load => format!("{}+", &step.store.name()[..1]),
-            Part::Crash(tail) => format!("{}{tail}", &step.store.name()[..1]),
+            Part::Crash(tail, _) => format!("{}{tail}", &step.store.name()[..1]),
             Part::Clear => format!("{}-", &step.store.name()[..1]),
         };
         let steps = job.steps();

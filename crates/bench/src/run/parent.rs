@@ -11,6 +11,7 @@ use super::protocol::{self, Action, Answer, Task};
 use super::session::{Described, Place, Session, unexpected};
 use super::signal;
 use crate::error::{Context, Result};
+use crate::report::Row;
 use crate::store::StoreKind;
 use crate::verify::{self, Stage, VerifySpec};
 
@@ -26,18 +27,38 @@ pub(super) fn bench(place: &Place, grids: &[Grid]) -> Result<()> {
 }
 
 fn measure(grids: &[Grid], session: &mut Session) -> Result<()> {
-    let verified: Vec<_> =
-        grids.iter().map(|grid| verify_stores(grid, session.data())).collect::<Result<_>>()?;
-    let steps = grids.iter().flat_map(|grid| grid.steps().into_iter().map(move |s| (grid, s)));
-    let mut progress = Progress::start(steps.map(|(grid, step)| planned(grid, &step)).collect())?;
-    for (grid, stages) in grids.iter().zip(verified) {
-        let mut run = Run { grid, stages, records: BTreeMap::new() };
-        for step in grid.steps() {
+    let left: Vec<(&Grid, Vec<Step>)> =
+        grids.iter().map(|grid| (grid, steps_left(grid, session.rows()))).collect();
+    let mut runs = Vec::new();
+    for (grid, steps) in left.into_iter().filter(|(_, steps)| !steps.is_empty()) {
+        let stages = verify_stores(grid, session.data())?;
+        runs.push((Run { grid, stages, records: BTreeMap::new() }, steps));
+    }
+    let planned = |(run, steps): &(Run<'_>, Vec<Step>)| {
+        steps.iter().map(|step| planned(run.grid, step)).collect::<Vec<_>>()
+    };
+    let mut progress = Progress::start(runs.iter().flat_map(planned).collect())?;
+    for (mut run, steps) in runs {
+        for step in steps {
             signal::check()?;
             run.step(&step, session, &mut progress)?;
         }
     }
     Ok(())
+}
+
+/// The steps of a grid without those whose rows are there: what shares a folder is left out whole
+/// or not at all, since the folders of a stopped run are gone.
+fn steps_left(grid: &Grid, rows: &[Row]) -> Vec<Step> {
+    let place = |step: &Step| (step.repeat, step.threads, step.folder, step.store);
+    let missing =
+        grid.steps().into_iter().filter(|step| !rows.iter().any(|row| grid.made(step, row)));
+    // A load's row does not tell for how many clients' cells it was made; their rows do.
+    let missing = missing.filter(|step| step.workload.is_some());
+    let missing: Vec<_> = missing.map(|step| place(&step)).collect();
+    let mut steps = grid.steps();
+    steps.retain(|step| missing.contains(&place(step)));
+    steps
 }
 
 fn verify_stores(grid: &Grid, data: &Path) -> Result<Vec<Stage>> {
@@ -109,6 +130,7 @@ impl Run<'_> {
             live_records: 0,
         };
         progress.step(&described.title());
+        let quietness = session.wait_until_quiet();
         let measurement = match step.workload {
             None => {
                 DataFolder::clear(&folder)?;
@@ -126,7 +148,9 @@ impl Run<'_> {
         if step.last {
             DataFolder::clear(&folder).context(|| described.title())?;
         }
-        session.record(session.row(&described, measurement), progress)?;
+        let mut row = session.row(&described, measurement);
+        row.quietness = Some(quietness);
+        session.record(row, progress)?;
         progress.step_done();
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::protocol::{self, Action, Answer, Task};
 use super::signal;
 use crate::error::{Failure, Result};
 use crate::measure::machine::{self, Machine};
+use crate::measure::processor::{Processor, Quietness};
 use crate::report::{self, Phase, ResultsFile, Row};
 use crate::store::{Durability, StoreKind};
 use crate::verify::Digest;
@@ -25,6 +26,8 @@ pub(crate) struct Place {
     /// Below cargo's target folder if it is not given.
     pub(crate) data: Option<PathBuf>,
     pub(crate) results: PathBuf,
+    /// The results file of a stopped run to go on with.
+    pub(crate) resume: Option<PathBuf>,
 }
 
 /// A run in progress.
@@ -33,6 +36,8 @@ pub(super) struct Session {
     results: ResultsFile,
     machine: Machine,
     commit: String,
+    command: String,
+    processor: Processor,
 }
 
 /// What a row says of its cell beside the measurement.
@@ -122,11 +127,32 @@ impl Session {
     fn begin(job: &str, place: &Place) -> Result<Self> {
         signal::catch()?;
         let data = DataFolder::create(place.data.as_deref())?;
-        let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        let run = format!("{time}-{}-{job}", machine::host());
-        let results = ResultsFile::create(&place.results, &run)?;
-        let machine = Machine::describe(data.path());
-        Ok(Self { data, results, machine, commit: commit() })
+        let (machine, commit) = (Machine::describe(data.path()), commit());
+        let (results, command) = match &place.resume {
+            Some(path) => {
+                let results = ResultsFile::resume(path)?;
+                let command = same_source(path, results.rows(), &machine, &commit)?;
+                (results, command)
+            }
+            None => {
+                let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+                let run = format!("{time}-{}-{job}", machine::host());
+                let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+                (ResultsFile::create(&place.results, &run)?, command)
+            }
+        };
+        let processor = Processor::calibrate();
+        Ok(Self { data, results, machine, commit, command, processor })
+    }
+
+    /// The rows so far; of a run that goes on also those from before.
+    pub(super) fn rows(&self) -> &[Row] {
+        self.results.rows()
+    }
+
+    /// Waits until nobody else uses the processor, at most a second.
+    pub(super) fn wait_until_quiet(&mut self) -> Quietness {
+        self.processor.wait_until_quiet()
     }
 
     pub(super) fn data(&self) -> &Path {
@@ -165,7 +191,7 @@ impl Session {
             job: described.job.clone(),
             cell: described.cell_name(),
             repeat: *repeat,
-            command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+            command: self.command.clone(),
             commit: self.commit.clone(),
             machine: self.machine.clone(),
             target_cpu: env!("BENCH_TARGET_CPU").to_owned(),
@@ -191,8 +217,31 @@ impl Session {
             measurement,
             write_amplification: None,
             opening: None,
+            quietness: None,
         }
     }
+}
+
+/// The command of a stopped run, if this program and machine can go on with it: rows of one run
+/// stand side by side.
+fn same_source(path: &Path, rows: &[Row], machine: &Machine, commit: &str) -> Result<String> {
+    let refuse = |what: &str, its: &str, ours: &str| {
+        let file = path.display();
+        Err(Failure::new(format_args!("{file} is of the {what} {its}, this is {ours}; begin anew")))
+    };
+    let Some(row) = rows.first() else {
+        return Err(Failure::new(format_args!("{} has no rows", path.display())));
+    };
+    if row.commit != commit {
+        return refuse("commit", &row.commit, commit);
+    }
+    if row.machine != *machine {
+        return refuse("machine", &format!("{:?}", row.machine), &format!("{machine:?}"));
+    }
+    if row.target_cpu != env!("BENCH_TARGET_CPU") {
+        return refuse("target", &row.target_cpu, env!("BENCH_TARGET_CPU"));
+    }
+    Ok(row.command.clone())
 }
 
 /// A run with errors or missing records is no measurement.

@@ -16,6 +16,7 @@ use super::protocol::{Action, Answer};
 use super::session::{Described, Place, Session, unexpected};
 use super::signal;
 use crate::error::{Context, Result};
+use crate::measure::page_cache::PageCache;
 use crate::report::Phase;
 use crate::store::{StoreConfig, StoreKind};
 use crate::workload::{Distribution, DocumentShape, KeyFormat};
@@ -103,6 +104,8 @@ impl Amplification {
             repeat: step.repeat,
             window: Window::default(),
             patience_seconds: PATIENCE_SECONDS,
+            page_cache: PageCache::AsLeft,
+            target: None,
         }
     }
 

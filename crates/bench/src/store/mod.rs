@@ -63,6 +63,11 @@ impl StoreKind {
         }
     }
 
+    /// Raw has no group commit, which would decide.
+    pub(crate) fn has_several_clients(self) -> bool {
+        self != Self::Raw
+    }
+
     /// Whether timed cells of this workload are made of this store: of raw only where durable
     /// writes decide.
     pub(crate) fn runs(self, workload: Workload, durability: Durability) -> bool {

@@ -67,10 +67,15 @@ impl Workload {
         }
     }
 
+    /// The kinds of its operations.
+    pub(crate) fn kinds(self) -> Vec<OperationKind> {
+        let mix = self.mix().into_iter().filter(|&(_, share)| share > 0.0);
+        mix.map(|(kind, _)| kind).collect()
+    }
+
     /// The kinds that are recorded: a read-modify-write is also its read and its update.
     pub(crate) fn recorded(self) -> Vec<OperationKind> {
-        let mix = self.mix().into_iter().filter(|&(_, share)| share > 0.0).map(|(kind, _)| kind);
-        let mut kinds: Vec<_> = mix.collect();
+        let mut kinds = self.kinds();
         if kinds.contains(&OperationKind::ReadModifyWrite) {
             kinds.extend([OperationKind::Read, OperationKind::Update]);
         }

@@ -117,8 +117,10 @@ fn an_opening_recovers_the_tail_of_a_killed_process() {
     let (rows, printed) =
         finished("open-time --records 100,400 --tails 0,80 --repeats 2 --field-bytes 20");
     let opened: Vec<_> = rows.iter().filter(|row| row["tail_records"].is_u64()).collect();
-    assert_eq!(rows.len(), 2 * 2 * (1 + 2 * 2), "sizes × stores × (load and openings)");
-    assert_eq!(opened.len(), 2 * 2 * 2 * 2);
+    assert_eq!(rows.len(), 2 * 2 * (1 + 2 * 2 * 2), "sizes × stores × (load and openings)");
+    assert_eq!(opened.len(), 2 * 2 * 2 * 2 * 2);
+    let cold = opened.iter().filter(|row| text(row, "page_cache") == "cold");
+    assert_eq!(cold.filter(|row| text(row, "workload").ends_with("-cold")).count(), 2 * 2 * 2 * 2);
     for row in opened {
         assert!(number(row, "open_ns") > 0 && number(row, "first_read_ns") > 0, "{row}");
         match text(row, "store") {
@@ -126,5 +128,5 @@ fn an_opening_recovers_the_tail_of_a_killed_process() {
             _ => assert!(row["recovered_records"].is_null(), "{row}"),
         }
     }
-    assert!(printed.contains("| 400 | 80 | sediment |"), "{printed}");
+    assert!(printed.contains("| 400 | 80 | cold | sediment |"), "{printed}");
 }

@@ -6,3 +6,4 @@ mod interrupt;
 mod jobs;
 mod report;
 mod whole_run;
+mod ycsb;

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use self::compose::{Composer, Picture};
 use self::sections::{Sections, day};
 use super::file::read_files;
+use super::superseded::refuse_superseded;
 use crate::error::{Failure, Result};
 
 /// Which page is asked for, and whether it is written or compared.
@@ -43,6 +44,9 @@ pub(crate) struct PageRequest {
     /// Write nothing, and fail when the page is not what the files give.
     #[arg(long)]
     check: bool,
+    /// Also of files that the list of superseded results names.
+    #[arg(long)]
+    superseded: bool,
 }
 
 fn suffix(text: &str) -> std::result::Result<String, String> {
@@ -90,6 +94,9 @@ impl Page {
         let mut files = request.files.clone();
         files.sort_by(|left, right| left.file_name().cmp(&right.file_name()).then(left.cmp(right)));
         files.dedup();
+        if !request.superseded {
+            refuse_superseded(&files)?;
+        }
         let sections = Sections::of(read_files(&files)?)?;
         let name = name(&sections, request.suffix.as_deref())?;
         let path = request.out.join(format!("{name}.md"));

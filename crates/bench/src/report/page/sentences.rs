@@ -59,8 +59,25 @@ fn section_sentences(section: &Section) -> Vec<String> {
     if section.repeats() == 1 {
         sentences.push("There is one repeat, so that nothing is known of the spread.".to_owned());
     }
+    sentences.extend(disturbed(&section.rows));
     sentences.push(Soundness::of(&section.rows).sentence());
     sentences
+}
+
+/// Cells before which the machine was somebody else's.
+fn disturbed(rows: &[Row]) -> Option<String> {
+    let probed = rows.iter().filter_map(|row| Some((row, row.quietness?)));
+    let noisy: Vec<_> = probed.filter(|(_, quietness)| !quietness.processor_quiet).collect();
+    let slowest = noisy.iter().map(|(_, quietness)| quietness.processor_probe);
+    let slowest = slowest.reduce(f64::max)?;
+    let cells = noisy.iter().map(|(row, _)| format!("{} repeat {}", row.cell, row.repeat));
+    Some(format!(
+        "Before {} of {} cells the processor was not idle in three tries (a fixed amount of work took \
+         up to {slowest:.2} times its shortest time): {}.",
+        noisy.len(),
+        rows.len(),
+        cells.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn tail(figures: &[WorkloadFigures]) -> Option<String> {
@@ -219,9 +236,25 @@ fn joined(words: &BTreeSet<String>) -> String {
 mod tests {
     use super::super::samples::{Cell, row, small_run};
     use super::*;
+    use crate::measure::processor::Quietness;
 
     fn said(rows: Vec<Row>) -> String {
         numbers(&Sections::of(rows).unwrap())
+    }
+
+    #[test]
+    fn a_disturbed_cell_is_named() {
+        let mut rows = small_run();
+        assert_eq!(disturbed(&rows), None);
+        let quietness =
+            |processor_probe, processor_quiet| Some(Quietness { processor_probe, processor_quiet });
+        rows[0].quietness = quietness(1.0, true);
+        assert_eq!(disturbed(&rows), None);
+        rows[1].quietness = quietness(1.25, false);
+        let sentence = disturbed(&rows).unwrap();
+        let count = format!("Before 1 of {} cells", rows.len());
+        assert!(sentence.starts_with(&count) && sentence.contains("1.25 times"), "{sentence}");
+        assert!(sentence.contains(&rows[1].cell), "{sentence}");
     }
 
     #[test]

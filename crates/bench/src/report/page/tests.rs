@@ -21,6 +21,7 @@ impl Folder {
             out: folder.path().join("docs"),
             title: None,
             suffix: None,
+            superseded: false,
             check: false,
         };
         let new = Self { folder, request };
