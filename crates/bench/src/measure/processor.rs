@@ -14,8 +14,8 @@ const FIRST_PROBES: u32 = 20;
 /// Longer than the shortest time by this factor, and the processor is not ours.
 const QUIET: f64 = 1.04;
 const TRIES: u32 = 3;
-/// Between the tries.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Between the tries, at most.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// What was found before a cell, as its row has it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,9 +39,10 @@ impl Processor {
         Self { idle }
     }
 
-    /// Waits for a quiet moment, at most three tries and two pauses.
-    pub(crate) fn wait_until_quiet(&mut self) -> Quietness {
-        self.wait(work, || thread::sleep(PAUSE))
+    /// Waits for a quiet moment, at most three tries and two pauses. A pause is no longer than the
+    /// window that it is for.
+    pub(crate) fn wait_until_quiet(&mut self, window: Duration) -> Quietness {
+        self.wait(work, || thread::sleep(window.min(PAUSE_MAX)))
     }
 
     fn wait(&mut self, mut work: impl FnMut() -> Duration, mut pause: impl FnMut()) -> Quietness {

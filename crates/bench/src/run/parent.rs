@@ -130,7 +130,7 @@ impl Run<'_> {
             live_records: 0,
         };
         progress.step(&described.title());
-        let quietness = session.wait_until_quiet();
+        let quietness = session.wait_until_quiet(Duration::from_secs_f64(self.grid.window.seconds));
         let measurement = match step.workload {
             None => {
                 DataFolder::clear(&folder)?;

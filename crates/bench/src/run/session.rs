@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::cell::{CellSpec, Measurement};
 use super::data::DataFolder;
@@ -151,8 +152,8 @@ impl Session {
     }
 
     /// Waits until nobody else uses the processor, at most a second.
-    pub(super) fn wait_until_quiet(&mut self) -> Quietness {
-        self.processor.wait_until_quiet()
+    pub(super) fn wait_until_quiet(&mut self, window: Duration) -> Quietness {
+        self.processor.wait_until_quiet(window)
     }
 
     pub(super) fn data(&self) -> &Path {
