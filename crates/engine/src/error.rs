@@ -56,8 +56,8 @@ pub enum Error {
         /// What does not verify.
         what: String,
     },
-    /// The disk is full. Nothing that was acknowledged is lost; free some space and write again,
-    /// without reopening.
+    /// The disk is full. Nothing that was acknowledged is lost; free some space, or delete some
+    /// documents and compact, and write again, without reopening.
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
@@ -70,8 +70,8 @@ pub enum Error {
         /// The failure of the write or sync.
         source: Arc<Error>,
     },
-    /// An earlier write or sync failed, and the disk does not yet allow writes to resume. Reads go
-    /// on; each write tries again.
+    /// An earlier write or sync failed, and the disk does not yet allow writes to resume; or it is
+    /// full, and takes deletes only. Reads go on; each write tries again.
     ReadOnly {
         /// Why the last attempt to resume failed.
         source: Arc<Error>,
@@ -259,14 +259,28 @@ impl Error {
     /// An I/O error with its context; a full disk becomes [`Error::DiskFull`].
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
-        let full =
-            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let full = is_full(&source);
         let source = Arc::new(source);
         if full { Self::DiskFull { path, source } } else { Self::Io { action, path, source } }
+    }
+
+    /// Whether the cause is a full disk: also where it shows as a write that was cut short.
+    pub(crate) fn is_of_full_disk(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::WriteZero,
+            Self::WriteFailed { source } | Self::ReadOnly { source } => source.is_of_full_disk(),
+            _ => false,
+        }
     }
 
     /// Damage at a place of a file.
     pub(crate) fn corrupt(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Corrupt { file: file.to_owned(), offset, what: what.into() }
     }
+}
+
+/// Whether the operating system has no space left to give.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

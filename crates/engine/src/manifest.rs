@@ -6,15 +6,17 @@
 //! 2. A failed write or sync is never repeated at its offset: the next edit writes the whole
 //!    manifest anew and renames it into place.
 //! 3. Opening never appends to an old manifest: it writes a new one.
-//! 4. A file that a failed edit may have named stays until a whole new manifest is known to be in
+//! 4. The space reserved behind the records is zeros, and is cut off or lengthened at any time
+//!    without a change of what the manifest says.
+//! 5. A file that a failed edit may have named stays until a whole new manifest is known to be in
 //!    place, which does not name it: a manifest must not name a file that is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Access, Disk, DiskFile, OpenMode};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_full};
 use crate::format::{
     CatalogueChange, CollectionId, Edit, MANIFEST_HEADER_BYTES, ManifestFault, ManifestHeader,
     Placement, SealedMeta, SegmentId, Sequence, SweepState, decode_edits, encode_edits,
@@ -22,13 +24,16 @@ use crate::format::{
 use crate::planted::{self, Bug};
 use crate::random::Random;
 use crate::segment::SegmentFile;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicBool, Ordering};
 
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
 
 /// Reserved ahead, so that a full disk does not refuse the edits that free space.
-const RESERVE_BYTES: u64 = 64 << 10;
+const EDIT_BYTES: u64 = 64 << 10;
+/// Held behind that, and given up on a full disk: room for deletes and what they cost, some
+/// thousands of them.
+const RESERVE_BYTES: u64 = 512 << 10;
 /// A manifest is written anew when it has grown past this and past four times its first size.
 const REWRITE_BYTES: u64 = 1 << 20;
 
@@ -230,13 +235,8 @@ impl ManifestState {
 /// Reads the manifest of a folder. Changes nothing.
 pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, ManifestState)> {
     let path = dir.join(MANIFEST_NAME);
-    let io = |action, e| Error::io(action, &path, e);
-    let file = disk.open(&path, OpenMode::Read).map_err(|e| io("open", e))?;
-    let len = usize::try_from(file.len().map_err(|e| io("read", e))?)
-        .map_err(|_| Error::corrupt(&path, 0, "the manifest is larger than memory"))?;
-    let mut bytes = vec![0; len];
-    file.read_exact_at(&mut bytes, 0, Access::Once).map_err(|e| io("read", e))?;
-
+    let file = disk.open(&path, OpenMode::Read).map_err(|e| Error::io("open", &path, e))?;
+    let bytes = read_whole(&*file, &path)?;
     let refuse = |offset: usize, fault: ManifestFault| match fault {
         ManifestFault::Damaged(what) => Error::corrupt(&path, offset as u64, what),
         ManifestFault::Newer(what) => Error::UnsupportedFormat { file: path.clone(), what },
@@ -261,8 +261,8 @@ pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, Manif
         return Err(Error::corrupt(&path, at as u64, what));
     }
     // A record that does not verify is the torn last edit, unless a later one shows that it was
-    // once whole.
-    for later in (at + 8..bytes.len()).step_by(8) {
+    // once whole. What is reserved is zeros.
+    for later in (at + 8..written_end(&bytes)).step_by(8) {
         if decode_edits(&bytes[later..], header.incarnation, later as u64).is_some() {
             return Err(Error::corrupt(
                 &path,
@@ -272,6 +272,53 @@ pub(crate) fn load(disk: &dyn Disk, dir: &Path) -> Result<(ManifestHeader, Manif
         }
     }
     Ok((header, state))
+}
+
+fn read_whole(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>> {
+    let io = |e| Error::io("read", path, e);
+    let len = usize::try_from(file.len().map_err(io)?)
+        .map_err(|_| Error::corrupt(path, 0, "the manifest is larger than memory"))?;
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, 0, Access::Once).map_err(io)?;
+    Ok(bytes)
+}
+
+/// Behind the last byte that is not zero.
+fn written_end(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+/// Gives the reserve of a manifest that nobody has open back to a disk that is too full to open the
+/// database: only zeros behind the last record are cut. False when it holds none.
+pub(crate) fn give_up_reserve(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    let path = dir.join(MANIFEST_NAME);
+    let file = disk.open(&path, OpenMode::ReadWrite).map_err(|e| Error::io("open", &path, e))?;
+    let bytes = read_whole(&*file, &path)?;
+    let Ok(header) = ManifestHeader::decode(&bytes) else { return Ok(false) };
+    // A record may end with zeros.
+    let mut end = MANIFEST_HEADER_BYTES;
+    while let Some(Ok((_, len))) =
+        bytes.get(end..).and_then(|rest| decode_edits(rest, header.incarnation, end as u64))
+    {
+        end += len;
+    }
+    let end = end.max(written_end(&bytes)) as u64;
+    if bytes.len() as u64 <= end + RESERVE_BYTES / 2 {
+        return Ok(false);
+    }
+    let cut = file.set_len(end).and_then(|()| file.sync_data());
+    cut.map_err(|e| Error::io("truncate", &path, e))?;
+    Ok(true)
+}
+
+/// The space that a full disk is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reserve {
+    Held,
+    /// The disk has no space for it: what there is belongs to deletes.
+    GivenUp,
+    /// The disk does not reserve space, for another reason than that it is full.
+    Unavailable,
 }
 
 /// The manifest of an open database.
@@ -286,7 +333,11 @@ pub(crate) struct Manifest {
     file: Arc<dyn DiskFile>,
     end: u64,
     first_end: u64,
+    /// Up to where there is space for edits; the reserve is behind it.
     reserved: u64,
+    reserve: Reserve,
+    /// Whether the reserve is given up, for those that do not take the manifest's lock.
+    is_given_up: Arc<AtomicBool>,
     /// An edit failed: what is on disk behind `end` is unknown.
     broken: bool,
     /// Files that only failed edits name.
@@ -305,7 +356,8 @@ impl Manifest {
     ) -> Result<Self> {
         let header = ManifestHeader { database_id, incarnation: random.next() };
         let path = dir.join(MANIFEST_NAME);
-        let (file, end) = write_whole(&*disk, dir, &header, &state)?;
+        let Whole { file, end, reserve } =
+            write_whole(&*disk, dir, &header, &state, Reserve::Held)?;
         Ok(Self {
             disk,
             dir: dir.to_owned(),
@@ -316,7 +368,9 @@ impl Manifest {
             file,
             end,
             first_end: end,
-            reserved: RESERVE_BYTES,
+            reserved: reserved_for(end),
+            reserve,
+            is_given_up: Arc::new(AtomicBool::new(reserve == Reserve::GivenUp)),
             broken: false,
             abandoned: Vec::new(),
             written_bytes: end,
@@ -384,38 +438,106 @@ impl Manifest {
         self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
         self.end += record.len() as u64;
         self.written_bytes += record.len() as u64;
-        if self.end + RESERVE_BYTES / 2 > self.reserved {
+        if self.end + EDIT_BYTES / 2 > self.reserved {
             // A courtesy to later edits: a disk too full to reserve may still take them.
-            if self.file.allocate(self.reserved, RESERVE_BYTES).is_ok() {
-                self.reserved += RESERVE_BYTES;
+            let behind = if self.reserve == Reserve::Held { RESERVE_BYTES } else { 0 };
+            if self.file.allocate(self.reserved, EDIT_BYTES + behind).is_ok() {
+                self.reserved += EDIT_BYTES;
             }
         }
         Ok(())
     }
 
+    /// Whether the reserve is given up, now and later.
+    pub(crate) fn is_reserve_given_up(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_given_up)
+    }
+
+    fn set_reserve(&mut self, reserve: Reserve) {
+        self.reserve = reserve;
+        self.is_given_up.store(reserve == Reserve::GivenUp, Ordering::Release);
+    }
+
+    /// Takes a reserve again that was given up; an error while the disk has no space for it.
+    pub(crate) fn fill_reserve(&mut self) -> Result<()> {
+        if self.reserve != Reserve::GivenUp {
+            return Ok(());
+        }
+        let filled = allocate_reserve(&*self.file, self.reserved);
+        self.set_reserve(reserve_of(&filled));
+        match filled {
+            Err(e) if self.reserve == Reserve::GivenUp => Err(Error::io("allocate", &self.path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the reserve back to the disk. False when there is none.
+    pub(crate) fn give_up_reserve(&mut self) -> bool {
+        if self.reserve != Reserve::Held {
+            return false;
+        }
+        self.set_reserve(Reserve::GivenUp);
+        // Edits may have gone on into it.
+        let reserved = self.reserved.max(self.end + EDIT_BYTES / 2);
+        // Synced, since file systems hand out what was cut only once that is durable.
+        if self.file.set_len(reserved).and_then(|()| self.file.sync_data()).is_err() {
+            self.broken = true;
+        }
+        true
+    }
+
     fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
         let header = ManifestHeader { incarnation: self.random.next(), ..self.header };
-        let (file, end) = write_whole(&*self.disk, &self.dir, &header, state)?;
+        let Whole { file, end, reserve } =
+            write_whole(&*self.disk, &self.dir, &header, state, self.reserve)?;
         self.header = header;
         self.file = file;
         self.end = end;
         self.first_end = end;
-        self.reserved = RESERVE_BYTES;
+        self.reserved = reserved_for(end);
+        self.set_reserve(reserve);
         self.written_bytes += end;
         Ok(())
     }
 }
 
-/// Writes `MANIFEST.new`, syncs it, renames it over `MANIFEST`, syncs the folder.
+/// A manifest that was written anew.
+struct Whole {
+    file: Arc<dyn DiskFile>,
+    end: u64,
+    reserve: Reserve,
+}
+
+/// Up to where a manifest that ends there has space for edits.
+fn reserved_for(end: u64) -> u64 {
+    end.max(EDIT_BYTES)
+}
+
+fn allocate_reserve(file: &dyn DiskFile, reserved: u64) -> io::Result<()> {
+    // A disk that has space for a part of it may have reserved that.
+    file.allocate(reserved, RESERVE_BYTES).inspect_err(|_| drop(file.set_len(reserved)))
+}
+
+fn reserve_of(allocated: &io::Result<()>) -> Reserve {
+    match allocated {
+        Ok(()) => Reserve::Held,
+        Err(e) if is_full(e) => Reserve::GivenUp,
+        Err(_) => Reserve::Unavailable,
+    }
+}
+
+/// Writes `MANIFEST.new`, with a reserve if one is wanted and the disk has space for it, syncs it,
+/// renames it over `MANIFEST`, syncs the folder.
 fn write_whole(
     disk: &dyn Disk,
     dir: &Path,
     header: &ManifestHeader,
     state: &ManifestState,
-) -> Result<(Arc<dyn DiskFile>, u64)> {
+    wanted: Reserve,
+) -> Result<Whole> {
     let new = dir.join(MANIFEST_NEW_NAME);
     match disk.remove(&new) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
             return Err(Error::io("remove", &new, e));
         }
         _ => {}
@@ -426,13 +548,18 @@ fn write_whole(
     let edits = encode_edits(&state.edits(), header.incarnation, bytes.len() as u64);
     bytes.extend_from_slice(&edits);
     let end = bytes.len() as u64;
-    file.allocate(0, end.max(RESERVE_BYTES)).map_err(|e| io("allocate", e))?;
+    file.allocate(0, reserved_for(end)).map_err(|e| io("allocate", e))?;
+    let reserve = match wanted {
+        Reserve::Held => reserve_of(&allocate_reserve(&*file, reserved_for(end))),
+        // Whoever gave it up wants its space now.
+        Reserve::GivenUp | Reserve::Unavailable => wanted,
+    };
     write_all(&*file, &new, &bytes, 0)?;
     file.sync_data().map_err(|e| io("sync", e))?;
     let path = dir.join(MANIFEST_NAME);
     disk.rename(&new, &path).map_err(|e| Error::io("rename", &new, e))?;
     disk.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
-    Ok((file, end))
+    Ok(Whole { file, end, reserve })
 }
 
 /// One write; a short one is an error, since what stands at the rest is unknown.
@@ -443,6 +570,6 @@ pub(crate) fn write_all(file: &dyn DiskFile, path: &Path, bytes: &[u8], offset: 
     if written == bytes.len() {
         Ok(())
     } else {
-        Err(Error::io("write", path, std::io::ErrorKind::WriteZero.into()))
+        Err(Error::io("write", path, io::ErrorKind::WriteZero.into()))
     }
 }

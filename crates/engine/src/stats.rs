@@ -101,6 +101,9 @@ pub struct Stats {
     pub snapshots: u64,
     /// Whether documents are read as slices of mapped files now.
     pub reads_mapped: bool,
+    /// Whether the disk is full, and the space that was reserved for deletes given up to them:
+    /// documents are refused until there is space for the reserve again.
+    pub deletes_only: bool,
     /// What opening found.
     pub recovery: RecoveryReport,
 }

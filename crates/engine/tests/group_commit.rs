@@ -16,7 +16,7 @@ use common::{
 };
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
-use engine::disk::faulty::Call;
+use engine::disk::faulty::{Call, FaultyDisk};
 use engine::executor::Stepped;
 use engine::{Batch, Collection, Database, Durability, Error, Options, Result, WriteDurability};
 use serde_json::json;
@@ -25,6 +25,7 @@ use serde_json::json;
 /// what is counted is the log's.
 struct Bench {
     memory: MemoryDisk,
+    faulty: FaultyDisk,
     disk: GateDisk,
     clock: Arc<WatchedClock>,
     database: Database,
@@ -40,7 +41,8 @@ impl Bench {
 
     fn with(durability: Durability) -> Self {
         let memory = MemoryDisk::new();
-        let disk = GateDisk::new(Arc::new(memory.clone()));
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let disk = GateDisk::new(Arc::new(faulty.clone()));
         let clock = Arc::new(WatchedClock::default());
         let options = Options::default()
             .durability(durability)
@@ -49,7 +51,7 @@ impl Bench {
             .executor(Arc::new(Stepped::new(Arc::new(ManualClock::default()))));
         let database = Database::open(DB, options).unwrap();
         let collection = database.collection("c").unwrap();
-        Self { memory, disk, clock, database, collection }
+        Self { memory, faulty, disk, clock, database, collection }
     }
 
     /// Writes document 0, with so many puts in one group behind it.
@@ -194,6 +196,41 @@ fn b5_a_leaders_failed_sync_fails_all_eight_and_the_next_write_succeeds() {
         reopen(&crash(&bench.memory), &[-1, 0, 50]);
         bench.database.close().unwrap();
         reopen(&bench.memory, &[-1, 0, 50]);
+    }
+}
+
+/// On a full disk a group's deletes go on in the reserve, without the puts among them.
+#[test]
+fn b8_the_deletes_of_a_group_on_a_full_disk_are_answered_and_its_puts_refused() {
+    for crash in [killed, power_lost] {
+        let bench = Bench::new();
+        (10..18).for_each(|n| bench.collection.put(n, &json!({ "n": n })).unwrap());
+        let write = |n: i64| {
+            let bench = &bench;
+            move || {
+                bench.faulty.set_free_space(Some(0));
+                match n % 2 {
+                    0 => bench.collection.put(n + 100, &json!({ "n": n })),
+                    _ => bench.collection.delete(n),
+                }
+            }
+        };
+        let writes = (10..18).map(|n| Box::new(write(n)) as Write<'_>).collect();
+        let (first, others) = bench.behind_a_sync(writes);
+        first.unwrap();
+        for (n, outcome) in others.into_iter().enumerate() {
+            match n % 2 {
+                0 => assert!(matches!(outcome, Err(Error::WriteFailed { .. })), "{outcome:?}"),
+                _ => outcome.unwrap(),
+            }
+        }
+        assert!(bench.database.stats().deletes_only);
+        let left = [0, 10, 12, 14, 16];
+        assert_eq!(ids(&bench.collection), left);
+        reopen(&crash(&bench.memory), &left);
+        bench.faulty.set_free_space(None);
+        bench.collection.put(1, &json!({ "n": 1 })).unwrap();
+        reopen(&crash(&bench.memory), &[0, 1, 10, 12, 14, 16]);
     }
 }
 

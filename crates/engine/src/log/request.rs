@@ -1,7 +1,10 @@
 //! What a writer hands to the leader of its group.
 
 use crate::error::Result;
-use crate::format::{CollectionId, Kind, RECORD_HEADER_BYTES, Sequence, append_record, key_hash};
+use crate::format::{
+    CATALOGUE_DROP, CollectionId, Kind, RECORD_HEADER_BYTES, Sequence, append_record, key_hash,
+};
+use crate::log::records;
 
 /// Records to be written together, and what must hold for them to be.
 #[derive(Debug, Default)]
@@ -48,6 +51,18 @@ impl Request {
         let mut bytes = Vec::new();
         append_record(&mut bytes, kind, collection, id, document);
         Self { bytes, count: 1, ..Self::default() }
+    }
+
+    /// Whether it puts something; else it only deletes, documents or collections.
+    pub(crate) fn puts(&self) -> bool {
+        records(&self.bytes).any(|(at, header)| match header.kind {
+            Kind::Delete | Kind::Batch | Kind::Mark => false,
+            Kind::Catalogue => {
+                let action = &self.bytes[at + header.document_start()..at + header.used_len()];
+                action != [CATALOGUE_DROP]
+            }
+            _ => true,
+        })
     }
 
     /// Only a mark of how far the log is synced.

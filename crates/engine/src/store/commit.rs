@@ -61,12 +61,26 @@ impl Store {
             self.counters.stalled(delay);
         }
         let mut state = self.log.lock();
+        self.refuse_puts(members);
         let mut first = 0;
+        // What failed before room was made: a write may be on disk until another one succeeds.
+        let mut unsure = None;
         while first < members.len() {
+            if members[first].outcome.is_some() {
+                first += 1;
+                continue;
+            }
             let outcome = self.commit_some(&mut state, &mut members[first..]);
             match outcome {
-                Ok(decided) => first += decided,
+                Ok(decided) => {
+                    first += decided;
+                    unsure = None;
+                }
+                Err(e) if self.make_room(&mut state, &e, &mut members[first..]) => {
+                    unsure = Some(e).filter(|e| matches!(e, Error::WriteFailed { .. }));
+                }
                 Err(e) => {
+                    let e = unsure.unwrap_or(e);
                     for member in &mut members[first..] {
                         member.outcome.get_or_insert_with(|| Err(e.clone()));
                     }
@@ -133,6 +147,10 @@ impl Store {
         state.buffer.clear();
         self.stage_mark(state);
         for member in members {
+            if member.outcome.is_some() {
+                staged.decided += 1;
+                continue;
+            }
             let request = &member.request;
             if let Some(condition) = &request.condition
                 && (keys.contains(&condition.hash()) || !self.holds(condition))

@@ -123,7 +123,8 @@ impl Store {
 
     pub(super) fn zero_ahead(self: &Arc<Self>) {
         let active = Arc::clone(&self.version.load().active);
-        while active.zero_step(ZEROS) {
+        // On a full disk the space is the deletes'.
+        while !self.takes_deletes_only() && active.zero_step(ZEROS) {
             self.counters.wrote(ZEROS.len() as u64);
         }
         active.zeros.finish();

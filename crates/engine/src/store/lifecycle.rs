@@ -119,21 +119,32 @@ impl Store {
         // Again, now that nobody else changes it.
         let (folder, names) = inspect(&*disk, dir)?;
         let files = Files { disk, dir: dir.to_owned(), random, reaper: Reaper::new() };
-        let (database_id, recovered) = match folder {
-            Folder::New => {
-                files.disk.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
-                (new_database_id(&files.random), Recovered::default())
-            }
-            Folder::Database => {
-                let (header, state) = manifest::load(&*files.disk, dir)?;
-                let id = header.database_id;
-                let (mode, history) = (options.recovery, options.history);
-                (id, recovery::recover(&files, id, state, &names, mode, history)?)
-            }
+        let recover = |names: &[OsString]| {
+            let (database_id, recovered) = match folder {
+                Folder::New => {
+                    files.disk.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+                    (new_database_id(&files.random), Recovered::default())
+                }
+                Folder::Database => {
+                    let (header, state) = manifest::load(&*files.disk, dir)?;
+                    let id = header.database_id;
+                    let (mode, history) = (options.recovery, options.history);
+                    (id, recovery::recover(&files, id, state, names, mode, history)?)
+                }
+            };
+            let Recovered { state, report } = recovered;
+            let (disk, random) = (Arc::clone(&files.disk), Arc::clone(&files.random));
+            let manifest = Manifest::create(disk, dir, database_id, state, random)?;
+            Ok((database_id, manifest, report))
         };
-        let Recovered { state, report } = recovered;
-        let (disk, random) = (Arc::clone(&files.disk), Arc::clone(&files.random));
-        let manifest = Manifest::create(disk, dir, database_id, state, random)?;
+        let recovered = recover(&names).or_else(|e: Error| {
+            let is_full = e.is_of_full_disk() && matches!(folder, Folder::Database);
+            let has_room = is_full && manifest::give_up_reserve(&*files.disk, dir).unwrap_or(false);
+            // With what the first try has left.
+            let names = || files.disk.list(dir).map_err(|e| Error::io("open", dir, e));
+            if has_room { recover(&names()?) } else { Err(e) }
+        });
+        let (database_id, manifest, report) = recovered?;
         // From here on the database is what the new manifest says; what it does not name is left
         // over.
         let names = files.disk.list(dir).map_err(|e| Error::io("open", dir, e))?;
@@ -193,6 +204,7 @@ impl Store {
             prepared: Mutex::new(None),
             panic: Mutex::new(None),
             catalogue: Catalogue::new(manifest.state()),
+            deletes_only: manifest.is_reserve_given_up(),
             manifest: Mutex::new(manifest),
             snapshots: Snapshots::new(horizon),
             compactor: Compactor::default(),
@@ -267,21 +279,23 @@ impl Store {
         let flushed = {
             let mut state = self.log.lock();
             // A sync that fails is repaired while what was answered is still in memory.
-            let flushed = self.sync_log(&mut state).or_else(|e| {
-                state.failure.get_or_insert(e);
-                self.sync_log(&mut state)
+            let flushed = self.in_reserve(|| {
+                self.sync_log(&mut state).or_else(|e| {
+                    state.failure.get_or_insert(e);
+                    self.sync_log(&mut state)
+                })
             });
             state.closed = true;
             flushed
         };
         flushed?;
         self.log.lock().active.zeros.stop();
-        self.seal_frozen()?;
+        self.in_reserve(|| self.seal_frozen())?;
         let active = Arc::clone(&self.version.load().active);
-        {
+        self.in_reserve(|| {
             let sealing = self.sealing.lock();
-            self.seal(&active, &sealing)?;
-        }
+            self.seal(&active, &sealing)
+        })?;
         // The manifest's last edit is the close.
         let _compaction = self.hold_compaction();
         let prepared = self.prepared.lock().take();

@@ -24,6 +24,7 @@ mod lifecycle;
 mod quarantine;
 mod read;
 mod repair;
+mod reserve;
 mod roll;
 mod seal;
 mod snapshots;
@@ -129,6 +130,8 @@ pub(crate) struct Store {
     /// Answered bytes that are kept until they are synced.
     tail_bytes: AtomicU64,
     last_write_ns: AtomicU64,
+    /// The reserve for a full disk is given up.
+    deletes_only: Arc<AtomicBool>,
     work: Arc<Work>,
     counters: Counters,
     recovery: RecoveryReport,
@@ -208,6 +211,7 @@ impl Store {
             reads_mapped: self.governor.regime() == crate::segment::Regime::Mapped,
             memory_budget: self.options.memory_budget,
             tail_bytes: self.tail_bytes.load(Ordering::Relaxed),
+            deletes_only: self.takes_deletes_only(),
             recovery: self.recovery.clone(),
             ..self.counters.stats()
         };
