@@ -63,6 +63,25 @@ soak MINUTES="30":
 planted-bugs:
     scripts/planted-bugs
 
+# Open every image of every crash of the lists whose counts are not in the folder yet; half an hour and more
+exhaustive-crashes FOLDER:
+    #!/bin/sh
+    set -eu
+    mkdir -p {{ quote(FOLDER) }}
+    SEDIMENT_REPORT=$(cd {{ quote(FOLDER) }} && pwd)
+    export SEDIMENT_REPORT SEDIMENT_EXHAUSTIVE=1
+    for mode in durable buffered; do
+        for list in "of_a_${mode}_log" "of_${mode}_merges_in_level_0" "of_${mode}_sweeps" \
+            "under_${mode}_snapshots" "of_${mode}_collections" "of_${mode}_rounds" \
+            "of_a_${mode}_full_disk"; do
+            [ ! -e "$SEDIMENT_REPORT/$list.done" ] || continue
+            cargo test -p engine --test crash -- --exact "power_cut::a_power_cut_at_any_step_$list"
+            touch "$SEDIMENT_REPORT/$list.done"
+        done
+    done
+    table=$(scripts/testing-report "$SEDIMENT_REPORT" "power cuts")
+    echo "$table" | scripts/figures docs/testing.md "all power cuts"
+
 # Run the tests of crashes, kills and planted bugs, and fill docs/testing.md with what they counted
 testing-report:
     #!/bin/sh

@@ -1,16 +1,19 @@
 //! Opens what a crash left, holds it to the history, and crashes it again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use engine::disk::{CrashImage, Disk, Gaps, RealDisk};
+use engine::{CompactionReason, Durability, Id};
 use tempfile::TempDir;
 
+use crate::cases::Situation;
 use crate::counts::Counts;
-use crate::faults::{DIR, Opened, Random};
-use crate::history::{Bounds, History, document, state_of};
+use crate::faults::life::IDLE;
+use crate::faults::{DIR, Opened, Random, Setup};
+use crate::history::{Bounds, History, State, document, id_of, state_of};
 use crate::images::{self, Kept};
 use crate::script::{Script, Step};
 use crate::world::{NAMES, World};
@@ -32,6 +35,8 @@ pub(crate) struct Checker {
     /// On the disk that tests use.
     slow: TempDir,
     pub(crate) counts: Counts,
+    /// What of the fault cases the images contained.
+    pub(crate) reached: BTreeSet<Situation>,
 }
 
 impl Checker {
@@ -43,7 +48,8 @@ impl Checker {
             Err(_) => tempfile::tempdir().unwrap(),
         };
         let (seen, counts) = (HashSet::new(), Counts::default());
-        Self { script: script.clone(), seen, opened: 0, fast, slow, counts }
+        let reached = BTreeSet::new();
+        Self { script: script.clone(), seen, opened: 0, fast, slow, counts, reached }
     }
 
     /// Whether an image is new to its bounds, and counts it.
@@ -69,6 +75,13 @@ impl Checker {
         let place = if self.opened.is_multiple_of(64) { &self.slow } else { &self.fast };
         let folder = tempfile::tempdir_in(place).unwrap();
         image.write_to(Path::new(DIR), folder.path()).unwrap();
+        let has = |name: &str| folder.path().join(name).exists();
+        let names = [
+            (!has("MANIFEST"), Situation::NoManifest),
+            (has("MANIFEST.new"), Situation::NewManifest),
+        ];
+        self.reached
+            .extend(names.iter().filter(|(is_there, _)| *is_there).map(|(_, found)| *found));
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let setup = self.script.setup;
         let db = setup.open_at(folder.path(), &disk).unwrap_or_else(|e| {
@@ -81,7 +94,14 @@ impl Checker {
             true => history.len() - 1,
             false => history.find(&found, bounds, what),
         };
-        assert_eq!(db.database.stats().recovery.damage, None, "{what}");
+        let recovery = db.database.stats().recovery;
+        assert_eq!(recovery.damage, None, "{what}");
+        if recovery.torn_tail {
+            self.reached.insert(Situation::TornTail);
+        }
+        if recovery.torn_tail && recovery.segments > 2 && number < bounds.at_most {
+            self.reached.insert(Situation::LostAcrossSegments);
+        }
         if self.opened.is_multiple_of(4) && !is_unsure {
             history.check_lookups(&db.database, number, what);
         }
@@ -90,6 +110,7 @@ impl Checker {
             let collection = db.database.collection(NAMES[0]).unwrap();
             collection.put(AFTER, &document(AFTER)).unwrap();
             db.step();
+            self.reached.extend(resumed(&db));
             let mut expected = found;
             expected.entry(NAMES[0].to_owned()).or_default().insert(AFTER, AFTER);
             assert!(state_of(&db.database, what) == expected, "{what}: written to");
@@ -112,8 +133,31 @@ impl Checker {
             // A segment whose header is garbage might be anyone's, and stays.
             let is_known = files == known || gaps != Gaps::Zeros;
             assert!(is_known, "{what}: {files} files, {known} are known: {stats:?}");
+            if self.opened.is_multiple_of(8) {
+                self.check_accounting(&db, &expected, what);
+            }
         }
         number
+    }
+
+    /// Once everything is merged, what counts as live is what is there, nothing is superseded, and
+    /// nothing is left to do.
+    fn check_accounting(&mut self, db: &Opened, state: &State, what: &str) {
+        db.database.compact().unwrap();
+        (0..20).for_each(|_| db.pass(IDLE));
+        let rows = state.values().flatten();
+        let live: u64 = rows.map(|(id, value)| content_bytes(*id, *value)).sum();
+        let stats = db.database.stats();
+        // What is kept of the past counts as well.
+        if self.script.setup.history == 0 {
+            let dead = (stats.superseded_bytes, stats.superseded_estimated_bytes);
+            assert_eq!((stats.live_bytes, dead), (live, (0, 0)), "{what}: {stats:?}");
+        }
+        assert!(!stats.compaction_due, "{what}: {stats:?}");
+        let written = stats.written_bytes;
+        (0..5).for_each(|_| db.pass(IDLE));
+        assert_eq!(db.database.stats().written_bytes, written, "{what}: at rest");
+        self.reached.insert(Situation::AccountedAndAtRest);
     }
 
     /// Goes on from an image whose state is known: opens it, writes, syncs, and crashes again, while
@@ -131,10 +175,21 @@ impl Checker {
         for generation in 2..=GENERATIONS {
             let disk = image.disk().unwrap();
             disk.start_trace();
-            let script = Script { seed: random.next() >> 24, ..self.script.clone() };
+            // Zeros ahead are written in one of them and not in the next, and limits become smaller.
+            let flip = |setup: Setup| Setup {
+                durability: match setup.durability {
+                    Durability::Durable => Durability::BUFFERED,
+                    _ => Durability::Durable,
+                },
+                memtable_bytes: setup.memtable_bytes * if generation == 2 { 2 } else { 1 },
+                ..setup
+            };
+            let setup = if generation == 2 { flip(self.script.setup) } else { self.script.setup };
+            let script = Script { seed: random.next() >> 24, setup, ..self.script.clone() };
             let known = History::starting_with(state, sequence);
             let mut world = World::again(&script, &disk, known);
             assert!(world.open(), "{what}");
+            let torn = world.db().unwrap().database.stats().recovery.torn_tail;
             for step in GOING_ON {
                 if random.below(3) > 0 {
                     world.step(*step);
@@ -156,11 +211,35 @@ impl Checker {
             let bounds = world.history.bounds(at, kept == Kept::All);
             let number = self.check((&next, gaps), &world.history, bounds, &what);
             self.counts.add("generations", 1);
+            if generation == 3 {
+                self.reached.insert(Situation::OtherOptions);
+            }
+            if torn {
+                self.reached.insert(Situation::CrashedAfterTornTail);
+            }
             state = world.history.state(number).clone();
             sequence = world.history.sequence(number);
             image = next;
         }
     }
+}
+
+/// Whether the sweep that a crash interrupted went on: jobs of one that had begun before.
+fn resumed(db: &Opened) -> Option<Situation> {
+    let merges = [CompactionReason::Indexes, CompactionReason::Documents];
+    let totals = db.database.stats().compactions;
+    let mut sweeps = totals.iter().filter(|entry| !merges.contains(&entry.reason));
+    sweeps.any(|entry| entry.count == 0 && entry.steps > 0).then_some(Situation::SweepResumed)
+}
+
+/// Bytes of an id and its document.
+fn content_bytes(id: i64, value: i64) -> u64 {
+    let id = match id_of(id) {
+        Id::String(text) => text.len(),
+        _ => 8,
+    };
+    // A byte tells the id's type.
+    (1 + id + bson::serialize_to_vec(&document(value)).unwrap().len()) as u64
 }
 
 /// The files of a folder of which this process has a descriptor or a map.

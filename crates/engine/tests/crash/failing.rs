@@ -222,6 +222,16 @@ fn any_call_of_buffered_collections_fails() {
     scripted_at(4, Mode::Buffered);
 }
 
+#[test]
+fn any_call_of_durable_rounds_fails() {
+    scripted_at(5, Mode::Durable);
+}
+
+#[test]
+fn any_call_of_buffered_rounds_fails() {
+    scripted_at(5, Mode::Buffered);
+}
+
 /// Points of a life in so many whose recovery is failed.
 const RECOVERIES: usize = 150;
 

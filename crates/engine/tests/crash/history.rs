@@ -11,8 +11,25 @@ use crate::faults::life::both_ways_as;
 /// Every collection, and its documents' ids and values.
 pub(crate) type State = BTreeMap<String, BTreeMap<i64, i64>>;
 
+/// From here on numbers stand for ids that are strings of [`LONG_BYTES`].
+pub(crate) const LONG: i64 = 1 << 41;
+/// Several sectors.
+const LONG_BYTES: usize = 2000;
+/// The value of the empty document.
+pub(crate) const EMPTY: i64 = 0;
+/// Values that differ by this have documents of one length.
+pub(crate) const EQUAL: i64 = 97;
+
+/// The id that a number stands for, in the same order.
+pub(crate) fn id_of(number: i64) -> Id<'static> {
+    if number < LONG { Id::from(number) } else { Id::from(format!("{number:0>LONG_BYTES$}")) }
+}
+
 /// The document of a value: its length follows from it, so that a piece of another one is noticed.
 pub(crate) fn document(value: i64) -> serde_json::Value {
+    if value == EMPTY {
+        return json!({});
+    }
     let pad = usize::try_from(value.rem_euclid(97)).unwrap();
     json!({ "v": value, "pad": "0123456789".repeat(pad / 10 + 1) })
 }
@@ -140,9 +157,10 @@ impl History {
         for (name, rows) in self.state(number) {
             let collection = database.collection(name).unwrap();
             for id in self.ids(name) {
-                let found =
-                    collection.get(id).unwrap_or_else(|e| panic!("{what}: {name} {id}: {e}"));
-                let found = found.map(|document| document.get_i64("v").unwrap().unwrap());
+                let found = collection
+                    .get(id_of(id))
+                    .unwrap_or_else(|e| panic!("{what}: {name} {id}: {e}"));
+                let found = found.map(|document| document.get_i64("v").unwrap().unwrap_or(EMPTY));
                 assert_eq!(found, rows.get(&id).copied(), "{what}: {name} {id}");
             }
         }
@@ -180,8 +198,14 @@ impl History {
 
 fn row_of(row: Result<(Id<'static>, engine::Document), Error>, what: &str) -> (i64, i64) {
     let (id, found) = row.unwrap_or_else(|e| panic!("{what}: {e}"));
-    let Id::Integer(id) = id else { panic!("{what}: an id that nobody wrote: {id}") };
-    let value = found.get_i64("v").unwrap().unwrap_or_else(|| panic!("{what}: {id} has no `v`"));
+    let number = match &id {
+        Id::Integer(number) => Some(*number),
+        Id::String(text) => text.parse().ok().filter(|number| *number >= LONG),
+        _ => None,
+    };
+    let number = number.filter(|number| id_of(*number) == id);
+    let id = number.unwrap_or_else(|| panic!("{what}: an id that nobody wrote: {id}"));
+    let value = found.get_i64("v").unwrap().unwrap_or(EMPTY);
     let expected = document(value);
     let pad = found.get_str("pad").unwrap();
     assert_eq!(pad, expected["pad"].as_str(), "{what}: the bytes of {id}");

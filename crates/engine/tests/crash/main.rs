@@ -14,6 +14,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod cases;
 mod check;
 mod counts;
 mod failing;

@@ -6,11 +6,12 @@
 
 use engine::disk::{Gaps, MemoryDisk, Replay, Unsynced};
 
+use crate::cases::expected;
 use crate::check::Checker;
 use crate::counts::is_exhaustive;
 use crate::faults::Random;
 use crate::images::{self, Kept};
-use crate::script::{Mode, Script, Step, generated, scripted};
+use crate::script::{Mode, Script, Step, full_disk, generated, scripted};
 use crate::world::World;
 
 /// Of the images that are neither everything nor nothing, one in so many is opened, another one at
@@ -27,6 +28,7 @@ fn crash_at_every_step(script: &Script) -> Checker {
     world.close();
     let (trace, history) = (world.memory().trace(), &world.history);
     let mut checker = Checker::new(script);
+    checker.reached.clone_from(&world.reached);
     let mut random = Random::seeded(script.seed);
     let mut replay = Replay::new(MemoryDisk::new());
     let mut turn = 0;
@@ -76,10 +78,15 @@ fn brief(operation: &engine::disk::Operation) -> String {
 }
 
 fn scripted_at(number: usize, mode: Mode) {
-    let script = &scripted(mode)[number];
+    crash_and_count(&scripted(mode)[number]);
+}
+
+fn crash_and_count(script: &Script) {
     let checker = crash_at_every_step(script);
     checker.counts.at_least("distinct images", 250);
     checker.counts.at_least("generations", 40);
+    let missing: Vec<_> = expected(&script.name).difference(&checker.reached).copied().collect();
+    assert!(missing.is_empty(), "{} has not reached {missing:?}", script.name);
     checker.counts.report(&script.name);
 }
 
@@ -131,6 +138,26 @@ fn a_power_cut_at_any_step_of_durable_collections() {
 #[test]
 fn a_power_cut_at_any_step_of_buffered_collections() {
     scripted_at(4, Mode::Buffered);
+}
+
+#[test]
+fn a_power_cut_at_any_step_of_durable_rounds() {
+    scripted_at(5, Mode::Durable);
+}
+
+#[test]
+fn a_power_cut_at_any_step_of_buffered_rounds() {
+    scripted_at(5, Mode::Buffered);
+}
+
+#[test]
+fn a_power_cut_at_any_step_of_a_durable_full_disk() {
+    crash_and_count(&full_disk(Mode::Durable));
+}
+
+#[test]
+fn a_power_cut_at_any_step_of_a_buffered_full_disk() {
+    crash_and_count(&full_disk(Mode::Buffered));
 }
 
 /// Lives that nobody thought of.

@@ -37,6 +37,18 @@ pub(crate) enum Step {
     DropCollection,
     /// A clean close, and an open.
     Reopen,
+    /// So many puts whose records all have the same length.
+    EqualPut(usize),
+    /// Puts of ids as long as several sectors, and of the empty document.
+    OddPut(usize),
+    /// Every document is deleted.
+    DeleteAll,
+    /// The disk has no space left from here on.
+    Full,
+    /// Documents are put until one is refused.
+    Fill,
+    /// The disk has space again.
+    Freed,
 }
 
 /// A list of steps with what the database is opened with.
@@ -225,7 +237,77 @@ pub(crate) fn scripted(mode: Mode) -> Vec<Script> {
                 Sync,
             ],
         ),
+        // What is merged, deleted and merged again, until nothing is left; records of equal length,
+        // of long ids, of empty documents.
+        Script::new(
+            &named("rounds"),
+            setup,
+            &[
+                EqualPut(12),
+                OddPut(3),
+                Compact,
+                DeleteAll,
+                Compact,
+                EqualPut(12),
+                Sync,
+                EqualPut(9),
+                Compact,
+                DeleteAll,
+                Roll,
+                OddPut(4),
+                Work,
+                EqualPut(12),
+                Compact,
+                DeleteAll,
+                Compact,
+                Reopen,
+                OddPut(2),
+                EqualPut(4),
+            ],
+        ),
     ]
+}
+
+/// A disk that runs full: documents are refused and deletes go on, over a close, an open, and what
+/// frees space.
+pub(crate) fn full_disk(mode: Mode) -> Script {
+    use Step::*;
+    Script::new(
+        &format!("full disk, {mode:?}"),
+        mode.setup(),
+        &[
+            Batch(20),
+            Roll,
+            Work,
+            Put(3),
+            Full,
+            Fill,
+            Delete(3),
+            Put(1),
+            Flush,
+            Full,
+            DropCollection,
+            Work,
+            Delete(2),
+            Compact,
+            Freed,
+            Put(2),
+            Sync,
+            Full,
+            Fill,
+            Reopen,
+            Delete(2),
+            Work,
+            Freed,
+            Put(2),
+            Reopen,
+            Full,
+            Reopen,
+            Delete(1),
+            Freed,
+            Put(1),
+        ],
+    )
 }
 
 /// So many segments that the manifest outgrows the space that was reserved for it.

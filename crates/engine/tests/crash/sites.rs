@@ -19,7 +19,7 @@ use crate::failing::{KINDS, Stage, aftermath};
 use crate::faults::Random;
 use crate::faults::hook::{Hook, HookDisk};
 use crate::images::{self, Kept};
-use crate::script::{Mode, Script, long, scripted};
+use crate::script::{Mode, Script, full_disk, long, scripted};
 use crate::world::World;
 
 /// A place that calls the disk.
@@ -182,7 +182,8 @@ fn live(script: &Script, way: &[u64], stop: Option<u64>) -> (Stage, World) {
     if let Some(stop) = stop {
         stage.faulty.fail_from(&KINDS, stop, libc::EIO);
     }
-    let mut world = World::faulty(script, &stage.memory, Arc::clone(&stage.disk));
+    let disk = Arc::clone(&stage.disk);
+    let mut world = World::faulty(script, &stage.memory, disk).with_space(&stage.faulty);
     world.live(script);
     world.close();
     (stage, world)
@@ -196,6 +197,7 @@ fn every_call_of_the_disk_is_a_crash_point_and_fails() {
     let mut failed: BTreeMap<Site, u64> = BTreeMap::new();
     let mut scripts: Vec<Script> = Mode::ALL.into_iter().flat_map(scripted).collect();
     scripts.push(long());
+    scripts.push(full_disk(Mode::Durable));
     // Lives to look for calls in: without a fault at first, then with those that the calls found
     // there meet, since some calls are made after a failure only.
     let mut lives: Vec<(usize, Way)> = (0..scripts.len()).map(|script| (script, vec![])).collect();

@@ -1,15 +1,18 @@
 //! A database that lives through the steps of a script, and the history of what it was told.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::disk::faulty::FaultyDisk;
 use engine::disk::{Disk, MemoryDisk};
-use engine::{Batch, Error, Snapshot, WriteDurability};
+use engine::{Batch, CompactionReason, Error, Snapshot, WriteDurability};
 
+use crate::cases::Situation;
 use crate::faults::life::IDLE;
-use crate::faults::{DIR, Opened, Random, Setup, shared};
-use crate::history::{Commit, History, State, document, state_of};
+use crate::faults::{DIR, Opened, Random, Setup, is_disk_full, shared};
+use crate::history::{Commit, EMPTY, EQUAL, History, LONG, State, document, id_of, state_of};
 use crate::script::{Mode, Script, Step};
 
 /// The collections that scripts write to.
@@ -38,8 +41,15 @@ pub(crate) struct World {
     disk: Arc<dyn Disk>,
     /// What records, below `disk`.
     memory: MemoryDisk,
-    /// Calls of the disk may fail.
+    /// What the space of the disk is limited by.
+    space: Option<FaultyDisk>,
+    /// Calls of the disk may fail: always, or because it is full.
     is_faulty: bool,
+    is_always_faulty: bool,
+    /// What of the fault cases has happened.
+    pub(crate) reached: BTreeSet<Situation>,
+    /// Whether something was deleted since the last background job.
+    has_deleted: bool,
     db: Option<Opened>,
     held: Vec<(Snapshot, State)>,
     pub(crate) history: History,
@@ -54,8 +64,15 @@ impl World {
     pub(crate) fn new(script: &Script) -> Self {
         let memory = MemoryDisk::new();
         memory.start_trace();
-        let disk = shared(&memory);
-        Self::on(script, &memory, disk, History::starting_with(State::new(), 0))
+        let space = FaultyDisk::new(shared(&memory));
+        let disk: Arc<dyn Disk> = Arc::new(space.clone());
+        let known = History::starting_with(State::new(), 0);
+        Self::on(script, &memory, disk, known).with_space(&space)
+    }
+
+    /// Whose disk runs full when the script says so.
+    pub(crate) fn with_space(self, space: &FaultyDisk) -> Self {
+        Self { space: Some(space.clone()), ..self }
     }
 
     /// On a disk whose calls may fail, above one that records.
@@ -75,7 +92,8 @@ impl World {
         disk: Arc<dyn Disk>,
         history: History,
     ) -> Self {
-        Self { is_faulty: true, ..Self::on(script, memory, disk, history) }
+        let world = Self::on(script, memory, disk, history);
+        Self { is_faulty: true, is_always_faulty: true, ..world }
     }
 
     fn on(script: &Script, memory: &MemoryDisk, disk: Arc<dyn Disk>, history: History) -> Self {
@@ -86,7 +104,11 @@ impl World {
             folder: Path::new(DIR).to_owned(),
             disk,
             memory: memory.clone(),
+            space: None,
             is_faulty: false,
+            is_always_faulty: false,
+            reached: BTreeSet::new(),
+            has_deleted: false,
             db: None,
             held: Vec::new(),
             history,
@@ -109,7 +131,12 @@ impl World {
     /// would have led to.
     pub(crate) fn open(&mut self) -> bool {
         match self.setup.open_at(&self.folder, &self.disk) {
-            Ok(db) => self.db = Some(db),
+            Ok(db) => {
+                if db.database.stats().deletes_only {
+                    self.reached.insert(Situation::OpenedOnFullDisk);
+                }
+                self.db = Some(db);
+            }
             Err(e) => {
                 self.failed(e);
                 return false;
@@ -156,10 +183,10 @@ impl World {
             }
             Step::Jobs(n) => {
                 for _ in 0..n {
-                    self.opened().executor.step();
+                    self.job();
                 }
             }
-            Step::Work => self.opened().step(),
+            Step::Work => while self.job() {},
             Step::Flush => {
                 self.opened().pass(Duration::from_millis(251));
                 if !self.is_faulty {
@@ -168,8 +195,17 @@ impl World {
             }
             Step::Idle => (0..12).for_each(|_| self.opened().pass(IDLE)),
             Step::Compact => {
+                let segments = |world: &Self| world.opened().database.stats().level1_segments;
+                let before = segments(self);
                 let done = self.opened().database.compact();
                 self.take(done, false);
+                let is_empty = self.history.last().state.values().all(|rows| rows.is_empty());
+                if is_empty && before > 0 && segments(self) == 0 {
+                    self.reached.insert(Situation::MergedToNothing);
+                }
+                if !self.held.is_empty() {
+                    self.reached.insert(Situation::MergedUnderSnapshot);
+                }
             }
             Step::Snapshot => match self.opened().database.snapshot() {
                 Ok(snapshot) => self.held.push((snapshot, self.history.last().state.clone())),
@@ -185,7 +221,78 @@ impl World {
                 self.close();
                 self.open();
             }
+            Step::EqualPut(n) => (0..n).for_each(|_| {
+                self.next_value = (self.next_value / EQUAL + 1) * EQUAL;
+                let id = i64::try_from(self.random.below(40)).unwrap();
+                let put = (NAMES[0], id, Some(self.next_value));
+                self.write(vec![put], Way::Single);
+            }),
+            Step::OddPut(n) => (0..n).for_each(|_| {
+                let id = LONG + i64::try_from(self.random.below(4)).unwrap();
+                let long = (NAMES[0], id, Some(self.value()));
+                self.write(vec![long], Way::Single);
+                let id = i64::try_from(self.random.below(40)).unwrap();
+                self.write(vec![(NAMES[1], id, Some(EMPTY))], Way::Single);
+                self.reached.insert(Situation::LongIdAndEmptyDocument);
+            }),
+            Step::DeleteAll => {
+                for name in NAMES {
+                    let rows = self.history.last().state.get(name).cloned().unwrap_or_default();
+                    let deletes = rows.keys().map(|id| (name, *id, None)).collect();
+                    self.write(deletes, Way::Batch(WriteDurability::AsOpened));
+                }
+            }
+            Step::Full => {
+                self.space().set_free_space(Some(0));
+                self.is_faulty = true;
+            }
+            Step::Fill => {
+                let errors = self.errors.len();
+                for _ in 0..1000 {
+                    self.batch(10, WriteDurability::AsOpened);
+                    if self.errors.len() > errors + 1 {
+                        break;
+                    }
+                }
+                if !self.is_always_faulty {
+                    let last = self.errors.last().expect("a full disk refuses documents");
+                    assert!(self.errors.len() > errors + 1 && is_disk_full(last), "{last:?}");
+                }
+            }
+            Step::Freed => {
+                self.space().set_free_space(None);
+                if !self.is_always_faulty {
+                    self.is_faulty = false;
+                    let errors = std::mem::take(&mut self.errors);
+                    assert!(errors.iter().all(is_of_full_disk), "{errors:?}");
+                }
+            }
         }
+    }
+
+    fn space(&self) -> &FaultyDisk {
+        self.space.as_ref().expect("a script that fills the disk has one that runs full")
+    }
+
+    /// One background job, if one is due.
+    fn job(&mut self) -> bool {
+        let sweeps = |world: &Self| {
+            let totals = world.opened().database.stats().compactions;
+            let sweeps = totals.iter().filter(|entry| {
+                !matches!(entry.reason, CompactionReason::Indexes | CompactionReason::Documents)
+            });
+            sweeps.fold((0, 0), |sum, entry| (sum.0 + entry.count, sum.1 + entry.steps))
+        };
+        let (began, steps) = sweeps(self);
+        let has_run = self.opened().executor.step().is_some();
+        let goes_on = sweeps(self).0 == began && sweeps(self).1 > steps;
+        if goes_on && self.has_deleted {
+            self.reached.insert(Situation::DeletedDuringSweep);
+        }
+        if sweeps(self).1 > steps {
+            self.has_deleted = false;
+        }
+        has_run
     }
 
     /// Closes the database; what was answered is durable when that succeeds.
@@ -214,7 +321,7 @@ impl World {
                 let collection = db.database.collection(name).unwrap();
                 let ids = snapshot.scan_ids(&collection, ..).unwrap();
                 let ids: Vec<_> = ids.map(|id| id.unwrap()).collect();
-                let expected: Vec<_> = rows.keys().map(|id| engine::Id::from(*id)).collect();
+                let expected: Vec<_> = rows.keys().map(|id| id_of(*id)).collect();
                 // One of the same name that was made since is another one, and was empty.
                 assert!(ids == expected || ids.is_empty(), "{what}: a snapshot of {name}");
             }
@@ -306,6 +413,16 @@ impl World {
         }
         match self.send(&changes, way) {
             Ok(()) => {
+                let stats = self.opened().database.stats();
+                if changes.iter().any(|change| change.2.is_none()) {
+                    self.has_deleted = true;
+                    if stats.level1_segments > 0 {
+                        self.reached.insert(Situation::DeletedAfterMerge);
+                    }
+                    if stats.deletes_only {
+                        self.reached.insert(Situation::DeletedOnFullDisk);
+                    }
+                }
                 self.commit(state, issued);
                 if way == Way::Batch(WriteDurability::Durable) {
                     self.history.synced(self.memory.trace_len());
@@ -321,16 +438,16 @@ impl World {
             let (name, id, value) = changes[0];
             let collection = database.collection(name)?;
             return match value {
-                Some(value) => collection.put(id, &document(value)),
-                None => collection.delete(id),
+                Some(value) => collection.put(id_of(id), &document(value)),
+                None => collection.delete(id_of(id)),
             };
         };
         let mut batch = Batch::new();
         for (name, id, value) in changes {
             let collection = database.collection(name)?;
             match value {
-                Some(value) => batch.put(&collection, *id, &document(*value))?,
-                None => batch.delete(&collection, *id)?,
+                Some(value) => batch.put(&collection, id_of(*id), &document(*value))?,
+                None => batch.delete(&collection, id_of(*id))?,
             }
         }
         database.write_with(batch, durability)
@@ -395,5 +512,15 @@ impl World {
         }
         let id = ids[usize::try_from(self.random.below(ids.len() as u64)).unwrap()];
         (name, id, None)
+    }
+}
+
+/// Whether an error is what a full disk causes: also a write that was cut short.
+fn is_of_full_disk(error: &Error) -> bool {
+    match error {
+        Error::WriteFailed { source } => {
+            is_disk_full(source) || matches!(**source, Error::Io { action: "write", .. })
+        }
+        other => is_disk_full(other),
     }
 }
