@@ -396,6 +396,11 @@ impl World {
     }
 
     fn write(&mut self, changes: Vec<Change>, way: Way) {
+        // Nothing is written for nothing: that it succeeds says nothing about the disk, nor about what
+        // failed before.
+        if changes.is_empty() {
+            return;
+        }
         for name in NAMES {
             let is_used = changes.iter().any(|change| change.0 == name);
             if is_used && !self.create(name) {
