@@ -231,6 +231,36 @@ fn skewed_overwrites_stay_within_their_bounds() {
     world.assert_space();
 }
 
+/// Four sweeps for twice what is live, or five, by where the writes ended: what was left of them,
+/// counted twice, asked an idle store for one more, and each cut left an unsealed segment to the
+/// next. The last of these windows would have been enough for that.
+#[test]
+fn overwrites_need_no_sweep_too_many_wherever_they_end() {
+    for turnovers in [2.0, 2.05, 2.12, 2.3] {
+        let seed = Seed::or(65);
+        let mut random = seed.random();
+        let mut world = World::new();
+        world.load();
+        let before = world.stats();
+        for n in 0..(turnovers * DOCUMENTS as f64) as usize {
+            world.put(random.below(DOCUMENTS), n);
+            world.keep_up();
+        }
+        world.settle();
+        let after = world.stats();
+        let written = (after.written_bytes - before.written_bytes) as f64
+            / (after.user_bytes - before.user_bytes) as f64;
+        let all = |stats: &Stats| {
+            let whole = |reason| reason != CompactionReason::Indexes;
+            let sweeps = stats.compactions.iter().filter(|did| whole(did.reason));
+            sweeps.map(|did| did.count).sum::<u64>()
+        };
+        let sweeps = all(&after) - all(&before);
+        println!("{turnovers} times: {written:.2} bytes for one, {sweeps} sweeps");
+        assert!(written <= WRITTEN_MAX, "{turnovers} times: {written}, {sweeps} sweeps");
+    }
+}
+
 /// The pace of writers was set when a job began, and a merge of indexes that began shortly before a
 /// sweep was due took seconds of writes that nothing slowed down: files took twice what was live.
 #[test]
@@ -456,6 +486,6 @@ fn c16_overwriting_the_same_data_stays_within_bounds_and_comes_back_when_idle() 
     assert!(written <= WRITTEN_MAX, "{written}");
     world.assert_space();
     let stats = world.stats();
-    let dead = stats.level0_bytes + stats.reclaimable_bytes;
+    let dead = stats.level0_bytes.max(stats.reclaimable_bytes);
     assert!(dead <= stats.live_bytes / 10, "{stats:?}");
 }

@@ -348,6 +348,7 @@ impl Store {
             unsealed_bytes: self.unsealed_bytes(tables, activity),
             live_bytes: accounting.live_bytes(),
             garbage_bytes: accounting.garbage_bytes,
+            superseded_bytes: accounting.superseded_bytes,
             shadowed_bytes: accounting.shadowed_bytes,
             segment_bytes: accounting.segment_bytes,
             memory_bytes: self.governor.memory_bytes(),
@@ -441,11 +442,10 @@ impl Store {
         // No sweep begins for what is not sealed: to wait for one before would be for nothing.
         let segment_bytes = self.active_bytes_max();
         let free_bytes = counts.sweep_bytes().max(2 * segment_bytes);
-        let room_bytes = (counts.limit_bytes() - counts.sweep_bytes()).max(segment_bytes);
         let debt = Debt {
             excess_bytes: (files + counts.unsealed_bytes).saturating_sub(kept_bytes),
             free_bytes,
-            limit_bytes: free_bytes + room_bytes,
+            limit_bytes: counts.limit_bytes().max(3 * segment_bytes),
             remaining_bytes: level0_left + level1_left,
             bytes_per_second: self.compactor.control.lock().bytes_per_second,
             runs_excess_percent: excess,
