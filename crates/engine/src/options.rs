@@ -6,6 +6,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Threads};
+use crate::store::{MEMTABLE_RECORD_BYTES, seal_memory};
 use crate::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -149,8 +150,8 @@ impl Options {
     }
 
     /// Bytes of memory for the engine itself, the page cache not counted: two memtables, since one
-    /// fills while another is sealed, a quarter for compaction, and buffered writes that are not
-    /// synced yet. At least twice `memtable_bytes`. Default: 64 MiB. [`Stats::memory_bytes`] says
+    /// fills while another is sealed, a quarter for sealing and compaction, and buffered writes that
+    /// are not synced yet. At least twice `memtable_bytes`. Default: 64 MiB. [`Stats::memory_bytes`] says
     /// what is taken.
     ///
     /// Not within it: a batch of more than a memtable's records, which gets one of its own size, the
@@ -252,9 +253,14 @@ impl Options {
         self
     }
 
-    /// What compaction may hold in memory, in bytes.
+    /// What sealing a full memtable holds in memory, in bytes.
+    pub(crate) fn sealing_bytes(&self) -> u64 {
+        seal_memory(self.memtable_bytes / MEMTABLE_RECORD_BYTES)
+    }
+
+    /// What compaction may hold, in bytes: a seal may be under way beside it.
     pub(crate) fn compaction_bytes(&self) -> u64 {
-        (self.memory_budget / 4).max(COMPACTION_BYTES_MIN)
+        (self.memory_budget / 4).saturating_sub(self.sealing_bytes()).max(COMPACTION_BYTES_MIN)
     }
 
     pub(crate) fn make_executor(&self) -> Result<Arc<dyn Executor>> {

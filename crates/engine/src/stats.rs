@@ -95,6 +95,8 @@ pub struct Stats {
     pub index_heap_bytes: u64,
     /// Buffers of the compaction job that runs, in bytes, at most.
     pub compaction_memory_bytes: u64,
+    /// What the seal that is under way holds, in bytes, at most.
+    pub sealing_memory_bytes: u64,
     /// What the options allow for all of these.
     pub memory_budget: u64,
     /// Live snapshots.
@@ -144,9 +146,13 @@ impl Stats {
     }
 
     /// Memory of the engine itself by now, in bytes: memtables as large as they get, the unsynced
-    /// tail, index blocks, and the compaction that runs.
+    /// tail, index blocks, and the seal and the compaction that run.
     pub fn memory_bytes(&self) -> u64 {
-        self.memtable_bytes + self.tail_bytes + self.index_heap_bytes + self.compaction_memory_bytes
+        self.memtable_bytes
+            + self.tail_bytes
+            + self.index_heap_bytes
+            + self.sealing_memory_bytes
+            + self.compaction_memory_bytes
     }
 
     pub(crate) fn count_tables(&mut self, tables: &Tables) {

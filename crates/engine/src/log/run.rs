@@ -310,14 +310,20 @@ impl Run {
 
     /// Every entry, in order.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(CollectionId, Entry)) {
+        for node in self.nodes() {
+            let (collection, entry) = self.memtable.entry(node);
+            visit(collection, entry);
+        }
+    }
+
+    /// Where the memtable has each record, in order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeRef> {
         let first =
             Position { collection: CollectionId(0), id: &[], side: crate::format::Side::Before };
-        let mut node = self.memtable.seek(first, Direction::Forward, &*self.file);
-        while let Some(at) = node {
-            let (collection, entry) = self.memtable.entry(at);
-            visit(collection, entry);
-            node = self.memtable.step(at, Direction::Forward, &*self.file);
-        }
+        let first = self.memtable.seek(first, Direction::Forward, &*self.file);
+        std::iter::successors(first, |node| {
+            self.memtable.step(*node, Direction::Forward, &*self.file)
+        })
     }
 
     pub(crate) fn cursor(self: &Arc<Self>, regime: Regime) -> RunCursor {

@@ -33,7 +33,7 @@ const WRITEBACK_BYTES: u64 = 1 << 20;
 
 /// A sorted segment that is being written.
 ///
-/// Holds 256 KiB and a record, 8 bytes a record, and at the end what its index takes.
+/// Holds 512 KiB and a record, 8 bytes a record, and at the end what its index takes.
 #[derive(Debug)]
 pub(crate) struct SortedWriter {
     draft: Draft,
@@ -44,12 +44,31 @@ pub(crate) struct SortedWriter {
     written: u64,
     /// How far the kernel was asked to write it to the disk.
     started: u64,
-    /// The key hash of each record.
-    hashes: Vec<u64>,
+    hashes: Hashes,
     first: Option<(CollectionId, Vec<u8>)>,
     /// The last record's key, while there is a first one.
     last: (CollectionId, Vec<u8>),
     last_sequence: Sequence,
+}
+
+/// The key hash of each record, in pieces: a vector that grows holds twice what it needs, and three
+/// times while it moves.
+#[derive(Debug, Default)]
+struct Hashes {
+    pieces: Vec<Vec<u64>>,
+    len: usize,
+}
+
+impl Hashes {
+    const PIECE: usize = 1 << 12;
+
+    fn push(&mut self, hash: u64) {
+        if self.len.is_multiple_of(Self::PIECE) {
+            self.pieces.push(Vec::with_capacity(Self::PIECE));
+        }
+        self.len += 1;
+        self.pieces.last_mut().into_iter().for_each(|piece| piece.push(hash));
+    }
 }
 
 impl SortedWriter {
@@ -69,7 +88,7 @@ impl SortedWriter {
             buffer,
             written: 0,
             started: 0,
-            hashes: Vec::new(),
+            hashes: Hashes::default(),
             first: None,
             last: (CollectionId(0), Vec::new()),
             last_sequence: Sequence(0),
@@ -112,7 +131,7 @@ impl SortedWriter {
 
     /// The number of records so far.
     pub(crate) fn records(&self) -> usize {
-        self.hashes.len()
+        self.hashes.len
     }
 
     pub(crate) fn first_key(&self) -> Option<(CollectionId, &[u8])> {
@@ -229,15 +248,15 @@ fn header_of(record: &Record, sequence: Sequence) -> SortedHeader {
 fn index(
     file: &Arc<SegmentFile>,
     log_end: u64,
-    hashes: &[u64],
+    hashes: &Hashes,
     access: Access,
 ) -> Result<SealedMeta> {
     let index_offset = log_end.next_multiple_of(BLOCK_BYTES as u64);
     let out = BlockWriter::new(file, index_offset);
-    let mut builder = IndexBuilder::new(out, FileKind::Sorted, log_end, hashes.len());
+    let mut builder = IndexBuilder::new(out, FileKind::Sorted, log_end, hashes.len);
     let mut window = Window::new(access);
     let mut offset = LOG_START;
-    for hash in hashes {
+    for hash in hashes.pieces.iter().flatten() {
         let record = window.read(file, offset, log_end)?;
         let key = Key::new(record.collection(), record.id());
         if key.hash != *hash {

@@ -330,7 +330,7 @@ impl Store {
 /// twice as many, so that these are kept within what two memtables and compaction leave of the
 /// memory budget.
 pub(super) fn flush_bytes(options: &Options) -> u64 {
-    let others = 2 * options.memtable_bytes + options.compaction_bytes();
+    let others = 2 * options.memtable_bytes + options.sealing_bytes() + options.compaction_bytes();
     let left = options.memory_budget.saturating_sub(others);
     (left / 2).clamp(FLUSH_BYTES_MIN, FLUSH_BYTES_MAX)
 }

@@ -210,6 +210,7 @@ impl Store {
             compactor: Compactor::default(),
             throttle: Throttle::default(),
             tail_bytes: AtomicU64::new(0),
+            sealing_memory_bytes: AtomicU64::new(0),
             last_write_ns: AtomicU64::new(0),
             work: Arc::new(Work::default()),
             counters: Counters::default(),

@@ -55,8 +55,9 @@ pub(crate) use commit::BATCH_BYTES_MAX;
 use compaction::Compactor;
 pub(crate) use files::{Files, segment_header};
 pub(crate) use read::ScanRuns;
+pub(crate) use roll::MEMTABLE_RECORD_BYTES;
 use roll::Prepared;
-pub(crate) use seal::{survivors, write_index};
+pub(crate) use seal::{seal_memory, survivors, write_index};
 pub(crate) use snapshots::Snapshots;
 pub(crate) use tables::Tables;
 pub(crate) use work::Work;
@@ -129,6 +130,8 @@ pub(crate) struct Store {
     throttle: Throttle,
     /// Answered bytes that are kept until they are synced.
     tail_bytes: AtomicU64,
+    /// What the seal that is under way holds.
+    sealing_memory_bytes: AtomicU64,
     last_write_ns: AtomicU64,
     /// The reserve for a full disk is given up.
     deletes_only: Arc<AtomicBool>,
@@ -212,6 +215,7 @@ impl Store {
             memory_budget: self.options.memory_budget,
             tail_bytes: self.tail_bytes.load(Ordering::Relaxed),
             deletes_only: self.takes_deletes_only(),
+            sealing_memory_bytes: self.sealing_memory_bytes.load(Ordering::Relaxed),
             recovery: self.recovery.clone(),
             ..self.counters.stats()
         };

@@ -6,9 +6,9 @@ use crate::compactor::{Fate, Keeper, Older};
 use crate::error::{Error, Result};
 use crate::format::{Age, CollectionId, Edit, Key, SealedMeta, Sequence};
 use crate::log::Run;
-use crate::memtable::{Entry, Index};
+use crate::memtable::{Entry, Index, NodeRef};
 use crate::segment::{DataSegment, IndexEntry, Regime, build_index};
-use crate::sync::{Arc, MutexGuard};
+use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -48,6 +48,7 @@ impl Store {
             sequence: run.last_sequence().next(),
         });
         edits.push(Edit::Horizon(horizon));
+        let _memory = self.note_sealing(survivors.nodes.len());
         let sealed = if survivors.is_empty() {
             // What its catalogue records say goes into the manifest; nothing else is left.
             run.sync()?;
@@ -57,7 +58,10 @@ impl Store {
             let meta = write_index(run, &survivors, self.governor.regime())?;
             self.counters.wrote(meta.file_bytes() - meta.index_offset);
             edits.push(Edit::Sealed(meta.clone()));
-            edits.push(self.shadowed(run, &survivors));
+            let tables = Arc::clone(&self.version.load().tables);
+            let (segment, age) = (run.id(), Age::of(run.id()));
+            let bytes = self.estimate_shadowed(&tables, age, &survivors.sample);
+            edits.push(Edit::Shadowed { segment, bytes });
             Some(DataSegment::from_file(meta, Arc::clone(&run.file)))
         };
         self.manifest.lock().append(&edits)?;
@@ -70,29 +74,35 @@ impl Store {
         Ok(())
     }
 
-    /// What the run supersedes in older ones, as estimated.
-    fn shadowed(&self, run: &Run, survivors: &Survivors) -> Edit {
-        let mut sample = Sample::default();
-        let mut last = None;
-        for (collection, entry) in &survivors.entries {
-            let key = (*collection, run.file.id_at(entry.offset));
-            // All versions of an id together supersede one older record.
-            if last.replace(key) != Some(key) {
-                sample.pass(key.0, key.1);
+    /// Says that a seal of so many records is under way, until the result is dropped.
+    fn note_sealing(&self, records: usize) -> impl Drop {
+        struct Noted<'a>(&'a AtomicU64);
+        impl Drop for Noted<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Relaxed);
             }
         }
-        let tables = Arc::clone(&self.version.load().tables);
-        let bytes = self.estimate_shadowed(&tables, Age::of(run.id()), &sample);
-        Edit::Shadowed { segment: run.id(), bytes }
+        self.sealing_memory_bytes.store(seal_memory(records as u64), Ordering::Relaxed);
+        Noted(&self.sealing_memory_bytes)
     }
+}
+
+/// What a record takes while its run is sealed: a place in the memtable's order, and a narrow slot.
+const SEAL_BYTES_A_RECORD: u64 = 14;
+/// The pieces that an index is written in, and the last block of each level.
+const SEAL_BUFFER_BYTES: u64 = 96 << 10;
+
+/// Bytes that the seal of so many records holds.
+pub(crate) fn seal_memory(records: u64) -> u64 {
+    records * SEAL_BYTES_A_RECORD + SEAL_BUFFER_BYTES
 }
 
 /// Writes a run's index behind everything ever tried in its file, and syncs all of it. What is
 /// indexed is read first: an id that was damaged since it was written must not enter an index that
 /// verifies.
 pub(crate) fn write_index(run: &Run, survivors: &Survivors, regime: Regime) -> Result<SealedMeta> {
-    for (collection, entry) in &survivors.entries {
-        run.check_id(*collection, *entry, regime)?;
+    for (collection, entry) in survivors.entries(run) {
+        run.check_id(collection, entry, regime)?;
     }
     let index_offset = run.end().max(run.attempted()).next_multiple_of(PAGE_BYTES);
     let file = run.file.disk_file();
@@ -114,8 +124,8 @@ pub(crate) fn write_index(run: &Run, survivors: &Survivors, regime: Regime) -> R
 }
 
 fn build(run: &Run, survivors: &Survivors, index_offset: u64) -> Result<SealedMeta> {
-    let entries = survivors.entries.iter().map(|(collection, entry)| IndexEntry {
-        key: Key::new(*collection, run.file.id_at(entry.offset)),
+    let entries = survivors.entries(run).map(|(collection, entry)| IndexEntry {
+        key: Key::new(collection, run.file.id_at(entry.offset)),
         offset: entry.offset,
         sequence: entry.sequence,
         kind: entry.kind,
@@ -125,10 +135,11 @@ fn build(run: &Run, survivors: &Survivors, index_offset: u64) -> Result<SealedMe
     build_index(&run.file, (run.end(), index_offset), ids, superseded, entries)
 }
 
-/// What a run's index keeps.
+/// What a run's index keeps: 8 bytes a record, where the memtable has the rest.
 #[derive(Debug)]
 pub(crate) struct Survivors {
-    entries: Vec<(CollectionId, Entry)>,
+    nodes: Vec<NodeRef>,
+    sample: Sample,
     /// Different ids among them.
     ids: usize,
     /// Bytes of the ids and documents of the versions that it does not keep.
@@ -137,28 +148,37 @@ pub(crate) struct Survivors {
 
 impl Survivors {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.nodes.is_empty()
+    }
+
+    /// Those of the run that they are of.
+    fn entries(&self, run: &Run) -> impl Iterator<Item = (CollectionId, Entry)> {
+        self.nodes.iter().map(|node| run.memtable.entry(*node))
     }
 }
 
 /// The versions that a run's index keeps: those that a reader at or above the horizon may see. Of
 /// tombstones all, since older runs may have what they delete.
 pub(crate) fn survivors(run: &Run, horizon: Sequence) -> Survivors {
-    let mut entries: Vec<(CollectionId, Entry)> = Vec::with_capacity(run.memtable.len());
+    let mut nodes = Vec::with_capacity(run.memtable.len());
+    let mut sample = Sample::default();
     let (mut ids, mut superseded_bytes) = (0, 0);
     let mut keeper = Keeper::new(horizon);
-    run.for_each(|collection, entry| {
+    for node in run.nodes() {
+        let (collection, entry) = run.memtable.entry(node);
         let key = (collection, run.file.id_at(entry.offset));
         match keeper.judge(key, entry.sequence, entry.kind, Older::Possible) {
             Fate::Newest => {
                 ids += 1;
-                entries.push((collection, entry));
+                // All versions of an id together supersede one older record.
+                sample.pass(key.0, key.1);
+                nodes.push(node);
             }
-            Fate::Pinned => entries.push((collection, entry)),
+            Fate::Pinned => nodes.push(node),
             Fate::Dropped => superseded_bytes += run.file.content_len_at(entry.offset),
         }
-    });
-    Survivors { entries, ids, superseded_bytes }
+    }
+    Survivors { nodes, sample, ids, superseded_bytes }
 }
 
 pub(super) fn without(runs: &[Arc<Run>], run: &Arc<Run>) -> Vec<Arc<Run>> {

@@ -167,11 +167,13 @@ pub(super) const INDEX_BYTES_A_RECORD: u64 = 11;
 /// A record of a sorted segment: a hash, and a narrow slot.
 const SORTED_BYTES_A_RECORD: u64 = 14;
 const WINDOW_BYTES: u64 = 128 << 10;
-const WRITE_BYTES: u64 = 256 << 10;
+const WRITE_BYTES: u64 = 512 << 10;
+/// The pieces that an index is written in, and the last block of each level.
+const INDEX_BUFFER_BYTES: u64 = 96 << 10;
 
 /// Bytes that the writing of an index of so many records holds.
 pub(super) fn index_memory(records: u64) -> u64 {
-    WRITE_BYTES + records * INDEX_BYTES_A_RECORD
+    INDEX_BUFFER_BYTES + records * INDEX_BYTES_A_RECORD
 }
 
 /// Bytes that a merge into sorted segments holds: a window a source, the write buffer, and what
