@@ -339,7 +339,7 @@ pub(crate) struct Manifest {
     /// Whether the reserve is given up, for those that do not take the manifest's lock.
     is_given_up: Arc<AtomicBool>,
     /// An edit failed: what is on disk behind `end` is unknown.
-    broken: bool,
+    broken: Arc<AtomicBool>,
     /// Files that only failed edits name.
     abandoned: Vec<Arc<SegmentFile>>,
     written_bytes: u64,
@@ -371,7 +371,7 @@ impl Manifest {
             reserved: reserved_for(end),
             reserve,
             is_given_up: Arc::new(AtomicBool::new(reserve == Reserve::GivenUp)),
-            broken: false,
+            broken: Arc::new(AtomicBool::new(false)),
             abandoned: Vec::new(),
             written_bytes: end,
         })
@@ -402,9 +402,9 @@ impl Manifest {
     pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
         let mut state = self.state.clone();
         edits.iter().for_each(|edit| state.apply(edit));
-        let is_whole = self.broken || self.end > REWRITE_BYTES.max(4 * self.first_end);
+        let is_whole = self.is_broken() || self.end > REWRITE_BYTES.max(4 * self.first_end);
         let outcome = if is_whole { self.rewrite(&state) } else { self.append_record(edits) };
-        self.broken = outcome.is_err();
+        self.broken.store(outcome.is_err(), Ordering::Release);
         outcome?;
         self.state = state;
         if is_whole {
@@ -413,16 +413,25 @@ impl Manifest {
         Ok(())
     }
 
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    /// Whether an edit failed, now and later, for those that do not wait for an edit under way.
+    pub(crate) fn broken(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.broken)
+    }
+
     /// Writes the manifest anew if an edit failed: until then it is unknown which segments the one
     /// on disk names, and none of them may take records that are answered.
     pub(crate) fn ensure_whole(&mut self) -> Result<()> {
-        if self.broken { self.append(&[]) } else { Ok(()) }
+        if self.is_broken() { self.append(&[]) } else { Ok(()) }
     }
 
     /// Has a file removed that an edit named which failed: it goes as soon as it is certain that no
     /// manifest names it. If that never comes, the next open removes it.
     pub(crate) fn abandon(&mut self, file: Arc<SegmentFile>) {
-        if self.broken {
+        if self.is_broken() {
             self.abandoned.push(file);
         } else {
             file.doom();
@@ -481,7 +490,7 @@ impl Manifest {
         let reserved = self.reserved.max(self.end + EDIT_BYTES / 2);
         // Synced, since file systems hand out what was cut only once that is durable.
         if self.file.set_len(reserved).and_then(|()| self.file.sync_data()).is_err() {
-            self.broken = true;
+            self.broken.store(true, Ordering::Release);
         }
         true
     }

@@ -4,15 +4,16 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
+use std::{fmt, io};
 
 use common::{
-    DB, DURABILITIES, GateDisk, Meanwhile, Random, Seed, WatchedClock, current_thread, killed,
-    power_lost, tiny_on, wait_until_blocked,
+    DB, DURABILITIES, GateDisk, Hook, HookDisk, Meanwhile, Random, Seed, WatchedClock, Work,
+    current_thread, killed, power_lost, tiny_on, wait_until_blocked,
 };
 use engine::clock::ManualClock;
 use engine::disk::MemoryDisk;
@@ -520,4 +521,77 @@ fn one_flush_at_a_time_is_called_for() {
         put(&collection);
     }
     assert_eq!(flushes(&stepped), 1, "the next one");
+}
+
+/// Does something, once, while the manifest is synced.
+#[derive(Default)]
+struct AtManifestSync(Mutex<Option<Work>>);
+
+impl fmt::Debug for AtManifestSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtManifestSync")
+    }
+}
+
+impl Hook for AtManifestSync {
+    fn sync(&self, path: &Path, sync: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
+        let is_manifest = path.file_stem().is_some_and(|name| name == "MANIFEST");
+        let work = if is_manifest { self.0.lock().unwrap().take() } else { None };
+        work.into_iter().for_each(|work| work());
+        sync()
+    }
+}
+
+/// A writer whose segment was full waited, with the log's lock, for the sync of a sweep's step: up to
+/// a fifth of a second on a busy disk, and everybody behind it.
+#[test]
+fn a_roll_does_not_wait_for_a_sync_of_the_manifest() {
+    const MEMTABLE: u64 = 64 << 10;
+    /// More than a memtable holds.
+    const RECORDS: i64 = 1100;
+    let hook = Arc::new(AtManifestSync::default());
+    let clock = Arc::new(ManualClock::default());
+    let stepped = Arc::new(Stepped::new(Arc::clone(&clock)));
+    let options = Options::default()
+        .durability(Durability::BUFFERED)
+        .memory_budget(8 << 20)
+        .memtable_bytes(MEMTABLE)
+        .disk(Arc::new(HookDisk::new(Arc::new(MemoryDisk::new()), &hook)))
+        .clock(clock)
+        .executor(Arc::clone(&stepped) as _);
+    let database = Database::open(DB, options).unwrap();
+    let collection = database.collection("c").unwrap();
+    let put = |collection: &Collection, id: i64| collection.put(id, &json!({ "n": id })).unwrap();
+    let (done, came) = mpsc::channel();
+    let mut id = 0;
+    loop {
+        match stepped.advance(Duration::ZERO).first().copied() {
+            None => {
+                put(&collection, id % 3000);
+                id += 1;
+            }
+            // Nothing else is to be done: the next segment is prepared, and none waits for its seal.
+            Some("compact") => {
+                let (collection, done) = (collection.clone(), done.clone());
+                let write = move || (0..RECORDS).for_each(|id| put(&collection, id));
+                *hook.0.lock().unwrap() = Some(Box::new(move || {
+                    let (written, is_written) = mpsc::channel();
+                    thread::spawn(move || {
+                        write();
+                        // Nobody listens if it took too long.
+                        written.send(()).unwrap_or(());
+                    });
+                    // When the writer waits for this very sync, for ever.
+                    done.send(is_written.recv_timeout(Duration::from_secs(60)).is_ok()).unwrap();
+                }));
+                stepped.step();
+                if hook.0.lock().unwrap().take().is_none() {
+                    break;
+                }
+            }
+            Some(_) => drop(stepped.step()),
+        }
+    }
+    assert_eq!(came.try_recv(), Ok(true), "the writer waited for the sync");
+    assert!(database.stats().rolls > 1, "{:?}", database.stats());
 }

@@ -204,6 +204,8 @@ impl Store {
             prepared: Mutex::new(None),
             panic: Mutex::new(None),
             catalogue: Catalogue::new(manifest.state()),
+            database_id: manifest.database_id(),
+            manifest_broken: manifest.broken(),
             deletes_only: manifest.is_reserve_given_up(),
             manifest: Mutex::new(manifest),
             snapshots: Snapshots::new(horizon),

@@ -133,6 +133,10 @@ pub(crate) struct Store {
     /// What the seal that is under way holds.
     sealing_memory_bytes: AtomicU64,
     last_write_ns: AtomicU64,
+    /// Of the folder, for good.
+    database_id: [u8; 16],
+    /// An edit of the manifest failed.
+    manifest_broken: Arc<AtomicBool>,
     /// The reserve for a full disk is given up.
     deletes_only: Arc<AtomicBool>,
     work: Arc<Work>,

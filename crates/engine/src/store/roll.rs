@@ -102,9 +102,18 @@ impl Store {
         first_sequence: Sequence,
         predecessor: (SegmentId, u64),
     ) -> Result<()> {
-        let database_id = self.manifest.lock().database_id();
-        let header = segment_header(run, database_id, first_sequence, predecessor);
+        let header = segment_header(run, self.database_id, first_sequence, predecessor);
         write_all(&**run.file.disk_file(), run.path(), &header.encode(), 0)
+    }
+
+    /// Nobody waits here for an edit under way, whose sync takes as long as a busy disk makes it:
+    /// what is prepared was named before, and an edit that takes it back has the slot's lock.
+    fn ensure_whole_manifest(&self) -> Result<()> {
+        if self.manifest_broken.load(Ordering::Acquire) {
+            self.manifest.lock().ensure_whole()
+        } else {
+            Ok(())
+        }
     }
 
     /// Freezes the active segment, to be sealed in the background, and goes on in a new one with
@@ -121,8 +130,7 @@ impl Store {
         let mut slot = self.prepared.lock();
         let prepared = match slot.take() {
             Some(prepared) if self.fits(&prepared.run, log_bytes, records) => {
-                let whole = self.manifest.lock().ensure_whole();
-                if let Err(e) = whole {
+                if let Err(e) = self.ensure_whole_manifest() {
                     *slot = Some(prepared);
                     return Err(e);
                 }

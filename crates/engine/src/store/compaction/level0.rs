@@ -241,7 +241,7 @@ impl Store {
 
     fn index_writer(&self, metas: &[&SealedMeta], records: u64) -> Result<IndexWriter> {
         let id = self.next_segment_id()?;
-        let database_id = self.manifest.lock().database_id();
+        let database_id = self.database_id;
         let new = self.files.new_segment(id, database_id);
         let count = usize::try_from(records).unwrap_or(usize::MAX);
         IndexWriter::create(&new, metas, count)

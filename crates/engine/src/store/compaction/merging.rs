@@ -152,7 +152,7 @@ impl Store {
     /// A new sorted segment with room for so many bytes of records and index.
     pub(super) fn sorted_writer(&self, capacity_bytes: u64) -> Result<SortedWriter> {
         let id = self.next_segment_id()?;
-        let database_id = self.manifest.lock().database_id();
+        let database_id = self.database_id;
         let new = self.files.new_segment(id, database_id);
         SortedWriter::create(&new, capacity_bytes, self.compaction_access())
     }
