@@ -15,7 +15,7 @@ use self::jobs::{AmplificationArguments, OpenTimeArguments};
 use self::sequence::SequenceArguments;
 use self::ycsb::YcsbArguments;
 use crate::measure::page_cache::PageCache;
-use crate::report::PageRequest;
+use crate::report::{Format, PageRequest};
 use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
@@ -35,16 +35,9 @@ pub(crate) enum Command {
     Bench { place: Place, grids: Vec<Grid> },
     WriteAmplification { place: Place, job: Amplification },
     OpenTime { place: Place, job: OpenTime },
-    Table { files: Vec<PathBuf>, form: TableForm, superseded: bool },
+    Table { files: Vec<PathBuf>, format: Format, superseded: bool },
     Report(PageRequest),
     Child,
-}
-
-/// How a table is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TableForm {
-    Terminal,
-    Markdown,
 }
 
 /// YCSB A-F against Sediment and a RocksDB oracle, in processes that differ in nothing else.
@@ -69,12 +62,15 @@ enum CliCommand {
     WriteAmplification(AmplificationArguments),
     /// Time the opening of a store that was killed with an unsealed tail.
     OpenTime(OpenTimeArguments),
-    /// Print the table of results files.
+    /// Print results files: as a table, as CSV, or as YCSB or go-ycsb would.
     Table {
         /// Files of JSON lines that a bench has written.
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Print Markdown, with what the figures come from.
+        /// How the rows are printed.
+        #[arg(long, value_enum, default_value = "text", conflicts_with = "markdown")]
+        format: Format,
+        /// The same as `--format markdown`.
         #[arg(long)]
         markdown: bool,
         /// Also of files that the list of superseded results names.
@@ -161,9 +157,9 @@ where
         CliCommand::Ycsb(arguments) => ycsb::ycsb(arguments),
         CliCommand::WriteAmplification(arguments) => jobs::amplification(arguments),
         CliCommand::OpenTime(arguments) => jobs::open_time(arguments),
-        CliCommand::Table { files, markdown, superseded } => {
-            let form = if markdown { TableForm::Markdown } else { TableForm::Terminal };
-            Ok(Command::Table { files, form, superseded })
+        CliCommand::Table { files, format, markdown, superseded } => {
+            let format = if markdown { Format::Markdown } else { format };
+            Ok(Command::Table { files, format, superseded })
         }
         CliCommand::Report(request) => Ok(Command::Report(request)),
         CliCommand::Child => Ok(Command::Child),

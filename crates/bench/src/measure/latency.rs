@@ -88,7 +88,6 @@ impl Latencies {
 }
 
 /// The histogram that a row keeps; those of several rows can be added.
-#[cfg_attr(not(test), expect(dead_code, reason = "renderings will merge rows"))]
 pub(crate) fn decoded(text: &str) -> Result<Histogram<u64>> {
     let what = || "not a histogram of a row";
     let bytes = STANDARD.decode(text).context(what)?;

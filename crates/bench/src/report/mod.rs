@@ -5,12 +5,14 @@ mod file;
 mod jobs;
 mod markdown;
 mod page;
+mod render;
 mod row;
 mod superseded;
 mod table;
 
 pub(crate) use file::{ResultsFile, read_files};
-pub(crate) use jobs::{markdown_tables, tables};
+pub(crate) use jobs::tables;
 pub(crate) use page::{PageRequest, report};
+pub(crate) use render::{Format, print};
 pub(crate) use row::{DEVIATIONS, Phase, Row, SCHEMA};
 pub(crate) use superseded::refuse_superseded;

@@ -20,7 +20,7 @@ mod signal;
 mod tail;
 mod write_amplification;
 
-use crate::cli::{Command, TableForm};
+use crate::cli::Command;
 use crate::error::Result;
 use crate::report;
 
@@ -37,16 +37,11 @@ pub(crate) fn command(command: Command) -> Result<()> {
         Command::Bench { place, grids } => parent::bench(&place, &grids),
         Command::WriteAmplification { place, job } => write_amplification::run(&place, &job),
         Command::OpenTime { place, job } => open_time::run(&place, &job),
-        Command::Table { files, form, superseded } => {
+        Command::Table { files, format, superseded } => {
             if !superseded {
                 report::refuse_superseded(&files)?;
             }
-            let rows = report::read_files(&files)?;
-            match form {
-                TableForm::Terminal => println!("{}", report::tables(&rows)),
-                TableForm::Markdown => println!("{}", report::markdown_tables(&rows)),
-            }
-            Ok(())
+            report::print(&report::read_files(&files)?, format)
         }
         Command::Report(request) => report::report(&request),
         Command::Child => protocol::serve(),

@@ -4,6 +4,7 @@ mod cli;
 mod common;
 mod interrupt;
 mod jobs;
+mod render;
 mod report;
 mod whole_run;
 mod ycsb;
