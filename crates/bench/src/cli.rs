@@ -15,7 +15,7 @@ use self::jobs::{AmplificationArguments, OpenTimeArguments};
 use self::sequence::SequenceArguments;
 use self::ycsb::YcsbArguments;
 use crate::measure::page_cache::PageCache;
-use crate::report::{Format, PageRequest};
+use crate::report::{CompareRequest, Format, PageRequest};
 use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     OpenTime { place: Place, job: OpenTime },
     Table { files: Vec<PathBuf>, format: Format, superseded: bool },
     Report(PageRequest),
+    Compare(CompareRequest),
     Child,
 }
 
@@ -79,6 +80,8 @@ enum CliCommand {
     },
     /// Write the page of results files, with tables and charts, or check the one there is.
     Report(PageRequest),
+    /// Compare two results files cell by cell; fails when the second one is slower.
+    Compare(CompareRequest),
     #[command(name = CHILD, hide = true)]
     Child,
 }
@@ -162,6 +165,7 @@ where
             Ok(Command::Table { files, format, superseded })
         }
         CliCommand::Report(request) => Ok(Command::Report(request)),
+        CliCommand::Compare(request) => Ok(Command::Compare(request)),
         CliCommand::Child => Ok(Command::Child),
     }
 }

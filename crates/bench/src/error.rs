@@ -8,6 +8,8 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// A sentence that says what went wrong and where; always one line.
     Message(String),
+    /// As above; the files or arguments that were given cannot be worked with.
+    Input(String),
     /// The user pressed Ctrl-C; everything measured so far is in the results file.
     Interrupted,
 }
@@ -17,22 +19,31 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A failure from any text; line breaks become spaces, so that it stays one line.
     pub(crate) fn new(message: impl Display) -> Self {
-        let text = message.to_string();
-        Self::Message(text.split_whitespace().collect::<Vec<_>>().join(" "))
+        Self::Message(one_line(&message))
+    }
+
+    /// As `new`, for bad input.
+    pub(crate) fn input(message: impl Display) -> Self {
+        Self::Input(one_line(&message))
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Message(_) => ExitCode::from(1),
+            Self::Input(_) => ExitCode::from(2),
             Self::Interrupted => ExitCode::from(130),
         }
     }
 }
 
+fn one_line(message: &impl Display) -> String {
+    message.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message(message) => f.write_str(message),
+            Self::Message(message) | Self::Input(message) => f.write_str(message),
             Self::Interrupted => f.write_str("interrupted; the rows measured so far are valid"),
         }
     }

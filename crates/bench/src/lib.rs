@@ -19,7 +19,8 @@ use std::process::ExitCode;
 
 /// The whole program: parses the arguments, runs the command, and prints a failure as one line.
 ///
-/// Exit codes: 0 for success, 1 for a failure, 2 for bad arguments, 130 after Ctrl-C.
+/// Exit codes: 0 for success, 1 for a failure, 2 for bad arguments (and for files that `compare`
+/// cannot work with), 130 after Ctrl-C.
 #[must_use]
 pub fn main() -> ExitCode {
     let command = match cli::parse() {

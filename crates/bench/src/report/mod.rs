@@ -1,6 +1,8 @@
-//! Rows, the files that hold them, the table that sums them up, and the page that shows them.
+//! Rows, the files that hold them, the table that sums them up, the page that shows them, and the
+//! comparison of two files.
 
 mod chart;
+mod compare;
 mod file;
 mod jobs;
 mod markdown;
@@ -10,6 +12,7 @@ mod row;
 mod superseded;
 mod table;
 
+pub(crate) use compare::{CompareRequest, compare};
 pub(crate) use file::{ResultsFile, read_files};
 pub(crate) use jobs::tables;
 pub(crate) use page::{PageRequest, report};

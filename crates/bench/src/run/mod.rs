@@ -44,6 +44,7 @@ pub(crate) fn command(command: Command) -> Result<()> {
             report::print(&report::read_files(&files)?, format)
         }
         Command::Report(request) => report::report(&request),
+        Command::Compare(request) => report::compare(&request),
         Command::Child => protocol::serve(),
     }
 }

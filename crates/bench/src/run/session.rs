@@ -93,7 +93,7 @@ impl<'a> Described<'a> {
         let answer = protocol::run(&Task { store: self.store, cell: self.cell.clone(), action });
         answer.map_err(|failure| match failure {
             Failure::Interrupted => Failure::Interrupted,
-            failure @ Failure::Message(_) => {
+            failure @ (Failure::Message(_) | Failure::Input(_)) => {
                 Failure::new(format_args!("{}: {failure}", self.title()))
             }
         })

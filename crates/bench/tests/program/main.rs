@@ -2,6 +2,7 @@
 
 mod cli;
 mod common;
+mod compare;
 mod interrupt;
 mod jobs;
 mod render;
