@@ -31,6 +31,10 @@ bench-write-amplification *ARGS:
 bench-open-time *ARGS:
     scripts/with-libclang cargo run -p bench --release -- open-time "$@"
 
+# What one kind of call costs, what deleted space becomes, and a line of the history
+bench-micro *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- micro "$@"
+
 # Put the table of results files into the README, between its `figures` marks
 figures +FILES:
     scripts/with-libclang cargo run -q -p bench --release -- table --markdown "$@" | scripts/figures README.md

@@ -2,6 +2,7 @@
 
 mod common;
 mod jobs;
+mod micro;
 mod sequence;
 mod ycsb;
 
@@ -12,11 +13,12 @@ use clap::{Args, Parser, Subcommand};
 
 use self::common::{PlaceArguments, WindowArguments, config};
 use self::jobs::{AmplificationArguments, OpenTimeArguments};
+use self::micro::MicroArguments;
 use self::sequence::SequenceArguments;
 use self::ycsb::YcsbArguments;
 use crate::measure::page_cache::PageCache;
 use crate::report::{CompareRequest, Format, PageRequest};
-use crate::run::{Amplification, Bench, Grid, OpenTime, Place};
+use crate::run::{Amplification, Bench, Grid, Micro, OpenTime, Place};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
 
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Bench { place: Place, grids: Vec<Grid> },
     WriteAmplification { place: Place, job: Amplification },
     OpenTime { place: Place, job: OpenTime },
+    Micro { place: Place, job: Micro },
+    History { file: PathBuf },
     Table { files: Vec<PathBuf>, format: Format, superseded: bool },
     Report(PageRequest),
     Compare(CompareRequest),
@@ -63,6 +67,14 @@ enum CliCommand {
     WriteAmplification(AmplificationArguments),
     /// Time the opening of a store that was killed with an unsealed tail.
     OpenTime(OpenTimeArguments),
+    /// What one kind of call costs, and what becomes of deleted space.
+    Micro(MicroArguments),
+    /// Print the history of the micro suite over commits.
+    History {
+        /// The file to which each run of `micro` adds a line.
+        #[arg(default_value = "bench-results/history.jsonl")]
+        file: PathBuf,
+    },
     /// Print results files: as a table, as CSV, or as YCSB or go-ycsb would.
     Table {
         /// Files of JSON lines that a bench has written.
@@ -160,6 +172,8 @@ where
         CliCommand::Ycsb(arguments) => ycsb::ycsb(arguments),
         CliCommand::WriteAmplification(arguments) => jobs::amplification(arguments),
         CliCommand::OpenTime(arguments) => jobs::open_time(arguments),
+        CliCommand::Micro(arguments) => micro::micro(arguments),
+        CliCommand::History { file } => Ok(Command::History { file }),
         CliCommand::Table { files, format, markdown, superseded } => {
             let format = if markdown { Format::Markdown } else { format };
             Ok(Command::Table { files, format, superseded })

@@ -7,7 +7,7 @@ use crate::measure::amplification::WriteAmplification;
 use crate::measure::machine::Machine;
 use crate::measure::processor::Quietness;
 use crate::run::cell::Measurement;
-use crate::run::{Folder, Opening};
+use crate::run::{Folder, Opening, Oversize};
 use crate::store::{Durability, Settings};
 use crate::verify::Digest;
 use crate::workload::{Distribution, InsertOrder, Workload};
@@ -74,6 +74,8 @@ pub(crate) struct Row {
     pub(crate) write_amplification: Option<WriteAmplification>,
     #[serde(flatten)]
     pub(crate) opening: Option<Opening>,
+    #[serde(flatten)]
+    pub(crate) oversize: Option<Oversize>,
     #[serde(flatten)]
     pub(crate) quietness: Option<Quietness>,
 }

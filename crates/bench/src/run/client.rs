@@ -29,7 +29,7 @@ use crate::workload::{
 };
 
 /// Adds up every byte of the values, word by word: the same work for every store.
-struct Fold(u64);
+pub(super) struct Fold(pub(super) u64);
 
 impl Visitor for Fold {
     fn value(&mut self, bytes: &[u8]) {

@@ -9,6 +9,7 @@ pub(crate) mod cell;
 mod client;
 mod data;
 mod grid;
+mod micro;
 mod open_cell;
 mod open_time;
 mod overwrite;
@@ -26,6 +27,8 @@ use crate::report;
 
 pub(crate) use cell::Window;
 pub(crate) use grid::{Bench, Folder, Grid};
+pub(crate) use micro::cell::Oversize;
+pub(crate) use micro::{Micro, Part};
 pub(crate) use open_time::OpenTime;
 pub(crate) use session::Place;
 pub(crate) use tail::Opening;
@@ -43,6 +46,8 @@ pub(crate) fn command(command: Command) -> Result<()> {
             }
             report::print(&report::read_files(&files)?, format)
         }
+        Command::Micro { place, job } => micro::run(&place, &job),
+        Command::History { file } => report::print_history(&file),
         Command::Report(request) => report::report(&request),
         Command::Compare(request) => report::compare(&request),
         Command::Child => protocol::serve(),

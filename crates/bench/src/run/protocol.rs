@@ -15,6 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{self, CellSpec, Measurement};
+use super::micro::Part;
+use super::micro::cell::{self as micro, Oversize};
 use super::overwrite::{self, OverwriteSpec};
 use super::signal;
 use super::tail::{self, Opening};
@@ -44,6 +46,8 @@ pub(super) enum Action {
     Overwrite(OverwriteSpec),
     /// Write a tail of this many records, and wait to be killed.
     Burst(u64),
+    /// A part of the micro suite.
+    Micro(Part),
     /// Open a store with a tail of this many records.
     Open(u64),
 }
@@ -53,6 +57,7 @@ pub(super) enum Answer {
     Measured(Measurement),
     Verified(Vec<Stage>),
     Overwritten(Measurement, WriteAmplification),
+    MicroMeasured(Measurement, Option<Oversize>),
     WroteTail,
     Opened(Measurement, Opening),
 }
@@ -93,6 +98,9 @@ fn perform<S: Store>(task: &Task) -> Result<Answer> {
         Action::Verify(spec) => verify::pass::<S>(&task.cell, spec).map(Answer::Verified),
         Action::Overwrite(spec) => overwrite::overwrite::<S>(&task.cell, spec)
             .map(|(measurement, amplification)| Answer::Overwritten(measurement, amplification)),
+        // Only some stores can, so it finds the store's type by itself.
+        Action::Micro(part) => micro::perform(task.store, &task.cell, *part)
+            .map(|(measurement, oversize)| Answer::MicroMeasured(measurement, oversize)),
         Action::Burst(tail) => tail::burst::<S>(&task.cell, *tail).map(|()| Answer::WroteTail),
         Action::Open(tail) => tail::open::<S>(&task.cell, *tail)
             .map(|(measurement, opening)| Answer::Opened(measurement, opening)),

@@ -218,6 +218,7 @@ impl Session {
             measurement,
             write_amplification: None,
             opening: None,
+            oversize: None,
             quietness: None,
         }
     }

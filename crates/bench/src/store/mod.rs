@@ -4,6 +4,7 @@
 //! 2. Calls are static: the client loop is compiled for each store, so the trait costs nothing.
 //! 3. Everything that was set is in `settings`, which goes into every row.
 
+mod deletes;
 mod raw;
 mod rocksdb;
 mod sediment;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::workload::Workload;
 
+pub(crate) use self::deletes::Deletes;
 pub(crate) use self::raw::Raw;
 pub(crate) use self::rocksdb::RocksDb;
 pub(crate) use self::sediment::Sediment;

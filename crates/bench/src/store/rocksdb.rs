@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::stripes::Stripes;
 use super::{
-    Durability, Figures, Presence, Settings, Settled, Statistics, Store, StoreConfig, Visitor,
+    Deletes, Durability, Figures, Presence, Settings, Settled, Statistics, Store, StoreConfig,
+    Visitor,
 };
 use crate::error::{Context, Failure, Result};
 
@@ -265,5 +266,11 @@ impl Store for RocksDb {
     fn close(self) -> Result<()> {
         self.db.cancel_all_background_work(true);
         Ok(())
+    }
+}
+
+impl Deletes for RocksDb {
+    fn delete(&self, key: &str) -> Result<()> {
+        self.db.delete_opt(key, &self.write).map_err(Failure::new)
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use engine::{Batch, Collection, Database, Error, Options, WriteDurability};
 
-use super::{Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use super::{
+    Deletes, Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor,
+};
 use crate::error::{Context, Failure, Result};
 
 /// Of `Durability::Buffered`: how long an answered write may stay unsynced.
@@ -132,6 +134,12 @@ impl Store for Sediment {
 
     fn close(self) -> Result<()> {
         self.database.close().map_err(Failure::new)
+    }
+}
+
+impl Deletes for Sediment {
+    fn delete(&self, key: &str) -> Result<()> {
+        self.records.delete(key).map_err(Failure::new)
     }
 }
 

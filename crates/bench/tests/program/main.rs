@@ -5,6 +5,7 @@ mod common;
 mod compare;
 mod interrupt;
 mod jobs;
+mod micro;
 mod render;
 mod report;
 mod whole_run;
