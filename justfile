@@ -35,6 +35,10 @@ bench-open-time *ARGS:
 bench-micro *ARGS:
     scripts/with-libclang cargo run -p bench --release -- micro "$@"
 
+# Check every answer of concurrent runs of the workloads against the writes that could explain it
+bench-verify *ARGS:
+    scripts/with-libclang cargo run -p bench --release -- verify "$@"
+
 # Put the table of results files into the README, between its `figures` marks
 figures +FILES:
     scripts/with-libclang cargo run -q -p bench --release -- table --markdown "$@" | scripts/figures README.md

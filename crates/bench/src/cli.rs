@@ -4,6 +4,7 @@ mod common;
 mod jobs;
 mod micro;
 mod sequence;
+mod verification;
 mod ycsb;
 
 use std::path::PathBuf;
@@ -15,10 +16,11 @@ use self::common::{PlaceArguments, WindowArguments, config};
 use self::jobs::{AmplificationArguments, OpenTimeArguments};
 use self::micro::MicroArguments;
 use self::sequence::SequenceArguments;
+use self::verification::VerifyArguments;
 use self::ycsb::YcsbArguments;
 use crate::measure::page_cache::PageCache;
 use crate::report::{CompareRequest, Format, PageRequest};
-use crate::run::{Amplification, Bench, Grid, Micro, OpenTime, Place};
+use crate::run::{Amplification, Bench, Grid, Micro, OpenTime, Place, VerifyJob};
 use crate::store::{Durability, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape, InsertOrder, KeyFormat, Workload};
 
@@ -39,6 +41,7 @@ pub(crate) enum Command {
     OpenTime { place: Place, job: OpenTime },
     Micro { place: Place, job: Micro },
     History { file: PathBuf },
+    Verify { place: Place, job: VerifyJob },
     Table { files: Vec<PathBuf>, format: Format, superseded: bool },
     Report(PageRequest),
     Compare(CompareRequest),
@@ -75,6 +78,8 @@ enum CliCommand {
         #[arg(default_value = "bench-results/history.jsonl")]
         file: PathBuf,
     },
+    /// Check every answer of concurrent runs against the writes that could explain it.
+    Verify(VerifyArguments),
     /// Print results files: as a table, as CSV, or as YCSB or go-ycsb would.
     Table {
         /// Files of JSON lines that a bench has written.
@@ -174,6 +179,7 @@ where
         CliCommand::OpenTime(arguments) => jobs::open_time(arguments),
         CliCommand::Micro(arguments) => micro::micro(arguments),
         CliCommand::History { file } => Ok(Command::History { file }),
+        CliCommand::Verify(arguments) => verification::verify(arguments),
         CliCommand::Table { files, format, markdown, superseded } => {
             let format = if markdown { Format::Markdown } else { format };
             Ok(Command::Table { files, format, superseded })

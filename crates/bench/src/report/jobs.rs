@@ -35,8 +35,21 @@ const OPENING: [&str; 10] = [
     "recovered",
     "disk MiB",
 ];
+const VERIFICATION: [&str; 11] = [
+    "workload",
+    "clients",
+    "store",
+    "operations",
+    "reads",
+    "rows",
+    "writes",
+    "not answered",
+    "log MiB",
+    "check s",
+    "mismatches",
+];
 /// Columns of words, which stand left; the others are numbers.
-const WORDS: [&str; 3] = ["overwrites", "store", "page cache"];
+const WORDS: [&str; 5] = ["overwrites", "store", "page cache", "workload", "mismatches"];
 
 /// A table before it has a form.
 struct Figures {
@@ -72,24 +85,30 @@ struct Parts {
     workloads: Vec<Row>,
     overwrites: Vec<Row>,
     openings: Vec<Row>,
+    verifications: Vec<Row>,
 }
 
 impl Parts {
     fn of(rows: &[Row]) -> Self {
         let (overwrites, rest): (Vec<Row>, Vec<Row>) =
             rows.iter().cloned().partition(|row| row.write_amplification.is_some());
-        let (openings, workloads) = rest.into_iter().partition(|row| row.opening.is_some());
-        Self { workloads, overwrites, openings }
+        let (openings, rest): (Vec<Row>, Vec<Row>) =
+            rest.into_iter().partition(|row| row.opening.is_some());
+        let (verifications, workloads) = rest.into_iter().partition(|row| row.verify.is_some());
+        Self { workloads, overwrites, openings, verifications }
     }
 
     fn others(&self) -> Vec<Row> {
-        self.overwrites.iter().chain(&self.openings).cloned().collect()
+        let others = self.overwrites.iter().chain(&self.openings).chain(&self.verifications);
+        others.cloned().collect()
     }
 
     fn figures(&self) -> Vec<Figures> {
         let amplification = Figures { header: &AMPLIFICATION, lines: overwrites(&self.overwrites) };
         let opening = Figures { header: &OPENING, lines: openings(&self.openings) };
-        let mut figures = vec![amplification, opening];
+        let lines = self.verifications.iter().filter_map(verification_line).collect();
+        let verification = Figures { header: &VERIFICATION, lines };
+        let mut figures = vec![amplification, opening, verification];
         figures.retain(|figures| !figures.lines.is_empty());
         figures
     }
@@ -175,6 +194,26 @@ fn opening_line(
     ]
 }
 
+fn verification_line(row: &Row) -> Option<Vec<String>> {
+    let verify = row.verify.as_ref()?;
+    let count = |count: u64| thousands(count as f64);
+    let kinds: Vec<_> =
+        verify.mismatches.iter().map(|(kind, &found)| format!("{kind} {}", count(found))).collect();
+    Some(vec![
+        format!("{}, {}", row.workload.to_uppercase(), row.durability.name()),
+        row.threads.to_string(),
+        row.store.clone(),
+        count(row.measurement.operations),
+        count(verify.reads),
+        count(verify.rows),
+        count(verify.writes),
+        count(verify.unanswered),
+        super::table::mebibytes(verify.log_bytes),
+        format!("{:.1}", verify.check_seconds),
+        if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") },
+    ])
+}
+
 fn milliseconds(nanoseconds: u64) -> String {
     format!("{:.2}", nanoseconds as f64 / 1e6)
 }
@@ -213,6 +252,7 @@ mod tests {
     use super::*;
     use crate::measure::amplification::WriteAmplification;
     use crate::run::Opening;
+    use crate::verify::history::{Kind, Verification};
 
     fn overwritten(store: &str, repeat: u32, process: u64, stored: Option<u64>) -> Row {
         let mut row = samples::row(store, repeat, 1_000.0);
@@ -277,10 +317,39 @@ mod tests {
         assert_eq!(lines, expected);
     }
 
+    fn verified(mismatches: &[(Kind, u64)]) -> Row {
+        let mut row = samples::row("sediment", 1, 1.0);
+        row.workload = "e".to_owned();
+        row.measurement.operations = 40_000;
+        row.verify = Some(Verification {
+            reads: 10,
+            scans: 20,
+            rows: 1_000,
+            writes: 300,
+            unanswered: 0,
+            log_bytes: 3 << 19,
+            check_seconds: 0.25,
+            mismatches: mismatches.iter().copied().collect(),
+            first_mismatch: None,
+        });
+        row
+    }
+
+    #[test]
+    fn a_verification_has_its_figures_and_its_mismatches_by_kind() {
+        let text =
+            markdown_tables(&[verified(&[]), verified(&[(Kind::Stale, 2), (Kind::Torn, 1)])]);
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("| sediment |")).collect();
+        let figures = "| E, durable | 1 | sediment | 40 000 | 10 | 1 000 | 300 | 0 | 1.5 | 0.2 |";
+        assert_eq!(lines, [format!("{figures} none |"), format!("{figures} stale 2, torn 1 |")]);
+        assert!(!text.contains("ops/s"), "no table without a row:\n{text}");
+    }
+
     #[test]
     fn rows_of_all_kinds_survive_a_round_trip() {
         let plain = samples::row("rocksdb", 1, 1.0);
-        for row in [plain, overwritten("rocksdb", 1, 1, None), opened(1, 5, 1)] {
+        let verified = verified(&[(Kind::LostUpdate, 1)]);
+        for row in [plain, overwritten("rocksdb", 1, 1, None), opened(1, 5, 1), verified] {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row, "{text}");
         }

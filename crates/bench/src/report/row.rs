@@ -10,6 +10,7 @@ use crate::run::cell::Measurement;
 use crate::run::{Folder, Opening, Oversize};
 use crate::store::{Durability, Settings};
 use crate::verify::Digest;
+use crate::verify::history::Verification;
 use crate::workload::{Distribution, InsertOrder, Workload};
 
 pub(crate) const SCHEMA: u32 = 1;
@@ -78,6 +79,8 @@ pub(crate) struct Row {
     pub(crate) oversize: Option<Oversize>,
     #[serde(flatten)]
     pub(crate) quietness: Option<Quietness>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verify: Option<Verification>,
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::store::{Store, StoreConfig};
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Records, Stream, Workload};
 
 /// Records of a load that are written, and synced, together.
-const LOAD_BATCH: usize = 1_000;
+pub(super) const LOAD_BATCH: usize = 1_000;
 /// Operations a second on which the expected inserts of a cell are estimated, the same for every
 /// store. More inserts than expected only stay unread; fewer cost redraws outside the timed span.
 const EXPECTED_OPERATIONS_PER_SECOND: f64 = 20_000.0;

@@ -16,7 +16,7 @@ use crate::verify::Plant;
 use crate::workload::{Distribution, DocumentShape, KeyFormat, Workload};
 
 /// Longest wait for background work after a cell.
-const SETTLE_PATIENCE_SECONDS: f64 = 60.0;
+pub(super) const SETTLE_PATIENCE_SECONDS: f64 = 60.0;
 
 /// The named benches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ pub(crate) mod cell;
 mod client;
 mod data;
 mod grid;
+mod history;
 mod micro;
 mod open_cell;
 mod open_time;
@@ -19,6 +20,7 @@ mod protocol;
 mod session;
 mod signal;
 mod tail;
+mod verification;
 mod write_amplification;
 
 use crate::cli::Command;
@@ -32,6 +34,7 @@ pub(crate) use micro::{Micro, Part};
 pub(crate) use open_time::OpenTime;
 pub(crate) use session::Place;
 pub(crate) use tail::Opening;
+pub(crate) use verification::VerifyJob;
 pub(crate) use write_amplification::Amplification;
 
 /// Does what the command line says.
@@ -40,6 +43,7 @@ pub(crate) fn command(command: Command) -> Result<()> {
         Command::Bench { place, grids } => parent::bench(&place, &grids),
         Command::WriteAmplification { place, job } => write_amplification::run(&place, &job),
         Command::OpenTime { place, job } => open_time::run(&place, &job),
+        Command::Verify { place, job } => verification::run(&place, &job),
         Command::Table { files, format, superseded } => {
             if !superseded {
                 report::refuse_superseded(&files)?;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{self, CellSpec, Measurement};
+use super::history::{self, HistorySpec};
 use super::micro::Part;
 use super::micro::cell::{self as micro, Oversize};
 use super::overwrite::{self, OverwriteSpec};
@@ -24,6 +25,7 @@ use crate::cli;
 use crate::error::{Context, Failure, Result};
 use crate::measure::amplification::WriteAmplification;
 use crate::store::{Raw, RocksDb, Sediment, Store, StoreKind};
+use crate::verify::history::Verification;
 use crate::verify::{self, Stage, VerifySpec};
 use crate::workload::Workload;
 
@@ -50,6 +52,8 @@ pub(super) enum Action {
     Micro(Part),
     /// Open a store with a tail of this many records.
     Open(u64),
+    /// Run a workload and check every answer.
+    Check(HistorySpec),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +64,7 @@ pub(super) enum Answer {
     MicroMeasured(Measurement, Option<Oversize>),
     WroteTail,
     Opened(Measurement, Opening),
+    Checked(Measurement, Verification),
 }
 
 /// The child's side.
@@ -104,6 +109,8 @@ fn perform<S: Store>(task: &Task) -> Result<Answer> {
         Action::Burst(tail) => tail::burst::<S>(&task.cell, *tail).map(|()| Answer::WroteTail),
         Action::Open(tail) => tail::open::<S>(&task.cell, *tail)
             .map(|(measurement, opening)| Answer::Opened(measurement, opening)),
+        Action::Check(spec) => history::verify::<S>(&task.cell, spec)
+            .map(|(measurement, verification)| Answer::Checked(measurement, verification)),
     }
 }
 

@@ -220,6 +220,7 @@ impl Session {
             opening: None,
             oversize: None,
             quietness: None,
+            verify: None,
         }
     }
 }
@@ -246,8 +247,13 @@ fn same_source(path: &Path, rows: &[Row], machine: &Machine, commit: &str) -> Re
     Ok(row.command.clone())
 }
 
-/// A run with errors or missing records is no measurement.
+/// A run with errors or missing records is no measurement, and one with mismatches is a fault.
 fn sound(rows: &[Row]) -> Result<()> {
+    let mismatch =
+        rows.iter().find_map(|row| Some((row, row.verify.as_ref()?.first_mismatch.as_ref()?)));
+    if let Some((row, first)) = mismatch {
+        return Err(Failure::new(format_args!("wrong answers: {}: {first}", row.cell)));
+    }
     let bad = rows.iter().find(|row| row.measurement.errors + row.measurement.not_found > 0);
     match bad {
         None => Ok(()),

@@ -5,6 +5,7 @@
 //! 3. Everything that was set is in `settings`, which goes into every row.
 
 mod deletes;
+mod faulty;
 mod raw;
 mod rocksdb;
 mod sediment;
@@ -22,6 +23,7 @@ use crate::error::Result;
 use crate::workload::Workload;
 
 pub(crate) use self::deletes::Deletes;
+pub(crate) use self::faulty::{Fault, Faulty};
 pub(crate) use self::raw::Raw;
 pub(crate) use self::rocksdb::RocksDb;
 pub(crate) use self::sediment::Sediment;
@@ -160,7 +162,15 @@ pub(crate) enum Settled {
 
 /// Takes the values that a read or a scan returns, while the store still holds them.
 pub(crate) trait Visitor {
+    /// The value of a record that a read found.
     fn value(&mut self, bytes: &[u8]);
+
+    /// A record that a scan met. `key` appends its key to a buffer: only a visitor that needs the
+    /// keys pays for them.
+    fn row(&mut self, _key: impl FnOnce(&mut Vec<u8>) -> Result<()>, bytes: &[u8]) -> Result<()> {
+        self.value(bytes);
+        Ok(())
+    }
 }
 
 /// A store under test. Errors are the store's own, as text; they are counted, and the first one

@@ -65,6 +65,13 @@ impl Sizes {
     }
 }
 
+/// Of the row that an iterator stands on.
+fn append_key(of_row: Option<&[u8]>, key: &mut Vec<u8>) -> Result<()> {
+    let of_row = of_row.ok_or_else(|| Failure::new("a row has no key"))?;
+    key.extend_from_slice(of_row);
+    Ok(())
+}
+
 fn background_jobs(config: &StoreConfig) -> i32 {
     i32::try_from(config.cores.max(2)).unwrap_or(i32::MAX)
 }
@@ -233,7 +240,7 @@ impl Store for RocksDb {
         let mut visited = 0;
         while visited < limit {
             let Some(value) = rows.value() else { break };
-            visitor.value(value);
+            visitor.row(|key| append_key(rows.key(), key), value)?;
             visited += 1;
             if visited < limit {
                 rows.next();

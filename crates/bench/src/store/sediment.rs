@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use engine::{Batch, Collection, Database, Error, Options, WriteDurability};
+use engine::{Batch, Collection, Database, Error, Id, Options, WriteDurability};
 
 use super::{
     Deletes, Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor,
@@ -95,7 +95,8 @@ impl Store for Sediment {
         while rows < limit
             && let Some(row) = scan.next_row()
         {
-            visitor.value(row.map_err(Failure::new)?.document().as_bytes());
+            let row = row.map_err(Failure::new)?;
+            visitor.row(|key| append_id(row.id(), key), row.document().as_bytes())?;
             rows += 1;
         }
         Ok(rows)
@@ -141,6 +142,15 @@ impl Deletes for Sediment {
     fn delete(&self, key: &str) -> Result<()> {
         self.records.delete(key).map_err(Failure::new)
     }
+}
+
+/// Ids of records are strings.
+fn append_id(id: engine::Result<Id<'_>>, key: &mut Vec<u8>) -> Result<()> {
+    match id.map_err(Failure::new)? {
+        Id::String(id) => key.extend_from_slice(id.as_bytes()),
+        id => return Err(Failure::new(format_args!("a row's id is not a string: {id}"))),
+    }
+    Ok(())
 }
 
 /// The engine's one bound covers what RocksDB has in its memtable and its block cache; at least

@@ -4,6 +4,10 @@
 //! The pass is untimed and runs before the measurement, over a folder of its own that is loaded
 //! once for each store with all records and the cell's options; the workloads follow one another
 //! as in a run. At its end a scan of all records gives one more digest: the final state.
+//!
+//! What many clients at once were answered is another question: `history`.
+
+pub(crate) mod history;
 
 use std::path::Path;
 use std::sync::Arc;

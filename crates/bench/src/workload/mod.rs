@@ -28,3 +28,5 @@ pub(crate) use generator::{ClientSeed, Generator, Operation, Records, Stream};
 pub(crate) use keys::{InsertOrder, KeyFormat};
 pub(crate) use mix::{OperationKind, Workload};
 pub(crate) use overwrites::Overwrites;
+#[cfg(test)]
+pub(crate) use random::Random;

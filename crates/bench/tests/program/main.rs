@@ -8,5 +8,6 @@ mod jobs;
 mod micro;
 mod render;
 mod report;
+mod verification;
 mod whole_run;
 mod ycsb;

@@ -88,8 +88,18 @@ impl Store for Raw {
     fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize> {
         let log = self.log();
         let from = (Bound::Included(key), Bound::Unbounded);
-        let rows = log.documents.range::<str, _>(from).take(limit);
-        Ok(rows.map(|(_, document)| visitor.value(document)).count())
+        let mut rows = 0;
+        for (id, document) in log.documents.range::<str, _>(from).take(limit) {
+            visitor.row(
+                |key| {
+                    key.extend_from_slice(id.as_bytes());
+                    Ok(())
+                },
+                document,
+            )?;
+            rows += 1;
+        }
+        Ok(rows)
     }
 
     fn figures(&self) -> Figures {
