@@ -104,7 +104,7 @@ testing-report:
         echo "$table" | scripts/figures docs/testing.md "$name"
     done
 
-# Test the benchmark program
+# Test the benchmark program; `--features peers` adds the peers
 test-bench *ARGS:
     scripts/with-libclang cargo test -p bench --release "$@"
 
@@ -119,6 +119,7 @@ lint:
     cargo clippy -p engine --all-targets --features internals -- -D warnings
     cargo clippy -p structures --all-targets -- -D warnings
     scripts/with-libclang cargo clippy -p bench --release --all-targets -- -D warnings
+    scripts/with-libclang cargo clippy -p bench --release --features peers --all-targets -- -D warnings
 
 # Build the engine's documentation, with warnings denied
 doc *ARGS:

@@ -230,24 +230,26 @@ fn grid(
         seed: arguments.window.seed,
         plant: arguments.plant_wrong_byte,
     };
-    check_raw(&grid)?;
+    check_scopes(&grid)?;
     Ok(Command::Bench { place: arguments.place.into(), grids: vec![grid] })
 }
 
-/// Raw has no group commit, and says nothing about anything but durable writes.
-fn check_raw(grid: &Grid) -> Result<(), clap::Error> {
-    if !grid.stores.contains(&StoreKind::Raw) {
-        return Ok(());
+/// A store that takes part in nothing of the grid is a mistake.
+fn check_scopes(grid: &Grid) -> Result<(), clap::Error> {
+    for store in &grid.stores {
+        if !store.scope().has_several_clients() && grid.threads != [1] {
+            return Err(invalid(format!("{} has one client: --threads 1", store.name())));
+        }
+        let runs = |workload: &Workload| store.runs(*workload, grid.config.durability);
+        if !grid.workloads.iter().any(runs) {
+            return Err(out_of_scope(*store));
+        }
     }
-    if grid.threads != [1] {
-        return Err(invalid("raw has one client: --threads 1".to_owned()));
-    }
-    let runs = |workload: &Workload| StoreKind::Raw.runs(*workload, grid.config.durability);
-    if grid.workloads.iter().any(runs) {
-        Ok(())
-    } else {
-        Err(invalid("raw takes part in durable A and F alone".to_owned()))
-    }
+    Ok(())
+}
+
+fn out_of_scope(store: StoreKind) -> clap::Error {
+    invalid(format!("{} takes part in {}", store.name(), store.scope().describe()))
 }
 
 /// A cell that is named twice would be measured twice under one name.
@@ -319,6 +321,7 @@ mod tests {
             "table-bound --stores raw --threads 1,2",
             "table-bound --stores raw --durability buffered",
             "table-bound --stores raw --workloads b,c",
+            "table-bound --stores floor --workloads a,f",
         ];
         for mistake in mistakes {
             let text = parsed(mistake).unwrap_err();

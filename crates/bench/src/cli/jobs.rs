@@ -4,10 +4,10 @@
 use clap::Args;
 
 use super::common::{DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, config, in_range};
-use super::{Command, RECORDS_MAX, invalid, unique};
+use super::{Command, RECORDS_MAX, invalid, out_of_scope, unique};
 use crate::measure::page_cache::PageCache;
 use crate::run::{Amplification, OpenTime};
-use crate::store::{Durability, Statistics, StoreKind};
+use crate::store::{Durability, Loses, Statistics, StoreKind};
 use crate::workload::{Distribution, DocumentShape};
 
 #[derive(Debug, Args)]
@@ -97,7 +97,7 @@ pub(super) fn open_time(arguments: OpenTimeArguments) -> Result<Command, clap::E
         )));
     }
     let job = OpenTime {
-        stores: buffered(arguments.stores)?,
+        stores: recovered(arguments.stores)?,
         records,
         tails,
         page_caches: unique(arguments.page_cache, "state of the page cache")?,
@@ -110,12 +110,25 @@ pub(super) fn open_time(arguments: OpenTimeArguments) -> Result<Command, clap::E
     Ok(Command::OpenTime { place: arguments.place.into(), job })
 }
 
-/// Raw is no store: it neither compacts nor recovers.
+/// Some kinds are no stores: they neither compact nor recover.
 fn buffered(stores: Vec<StoreKind>) -> Result<Vec<StoreKind>, clap::Error> {
-    if stores.contains(&StoreKind::Raw) {
-        return Err(invalid("raw takes part in durable A and F alone".to_owned()));
+    match stores.iter().find(|store| !store.scope().is_a_store()) {
+        Some(store) => Err(out_of_scope(*store)),
+        None => unique(stores, "store"),
     }
-    unique(stores, "store")
+}
+
+/// Where a killed process loses its buffered writes, there is no tail to recover.
+fn recovered(stores: Vec<StoreKind>) -> Result<Vec<StoreKind>, clap::Error> {
+    let stores = buffered(stores)?;
+    let kill = |store: &StoreKind| store.loses(Durability::Buffered).kill;
+    match stores.iter().find(|store| kill(store) != Loses::NOTHING) {
+        Some(store) => {
+            let (name, lost) = (store.name(), kill(store));
+            Err(invalid(format!("{name} has no tail to recover: a killed process loses {lost}")))
+        }
+        None => Ok(stores),
+    }
 }
 
 fn gigabytes(text: &str) -> Result<f64, String> {
@@ -172,6 +185,10 @@ mod tests {
             ("open-time --page-cache lukewarm", "lukewarm"),
             ("open-time --records 10 --tails 11", "longer than"),
             ("open-time --stores raw", "durable A and F"),
+            ("open-time --stores null", "A to F alone"),
+            ("write-amplification --stores floor", "C and E alone"),
+            #[cfg(feature = "redb")]
+            ("open-time --stores redb-250ms", "no tail to recover"),
         ];
         for (mistake, expected) in mistakes {
             let text = parsed(mistake).unwrap_err();

@@ -40,7 +40,12 @@ pub(super) struct MicroArguments {
 }
 
 pub(super) fn micro(arguments: MicroArguments) -> Result<Command, clap::Error> {
-    let takes_part = |store: &StoreKind| matches!(store, StoreKind::Sediment | StoreKind::RocksDb);
+    let takes_part = |store: &StoreKind| match store {
+        StoreKind::Sediment | StoreKind::RocksDb => true,
+        #[cfg(feature = "sqlite")]
+        StoreKind::Sqlite => true,
+        _ => false,
+    };
     if let Some(store) = arguments.stores.iter().find(|store| !takes_part(store)) {
         return Err(invalid(format!("{} takes no part in the micro suite", store.name())));
     }

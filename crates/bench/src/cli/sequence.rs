@@ -8,7 +8,7 @@ use clap::Args;
 use super::common::{
     DEFAULT_BUDGET, FIELD_BYTES_MAX, KEYS, PlaceArguments, WindowArguments, config,
 };
-use super::{Command, RECORDS_MAX, invalid, unique};
+use super::{Command, RECORDS_MAX, out_of_scope, unique};
 use crate::measure::page_cache::PageCache;
 use crate::run::{Bench, Grid};
 use crate::store::{Durability, Statistics, StoreKind};
@@ -95,11 +95,12 @@ pub(super) fn sequence(arguments: SequenceArguments) -> Result<Command, clap::Er
     let mut grids = Vec::new();
     for &size in &sizes {
         for &durability in &durabilities {
-            let runs = |store: &StoreKind| store.runs(Workload::A, durability);
+            let workloads = Workload::IN_RUN_ORDER;
+            let runs = |store: &StoreKind| workloads.iter().any(|w| store.runs(*w, durability));
             grids.push(Grid {
                 bench: Bench::Sequence,
                 stores: stores.iter().copied().filter(runs).collect(),
-                workloads: Workload::IN_RUN_ORDER.to_vec(),
+                workloads: workloads.to_vec(),
                 threads: vec![1],
                 config: config(size.budget(), durability, Statistics::Off),
                 records: size.records,
@@ -118,7 +119,7 @@ pub(super) fn sequence(arguments: SequenceArguments) -> Result<Command, clap::Er
     }
     let unused = stores.iter().find(|store| grids.iter().all(|grid| !grid.stores.contains(store)));
     if let Some(store) = unused {
-        return Err(invalid(format!("{} takes part in durable A and F alone", store.name())));
+        return Err(out_of_scope(*store));
     }
     Ok(Command::Bench { place: arguments.place.into(), grids })
 }

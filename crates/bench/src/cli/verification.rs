@@ -51,8 +51,9 @@ pub(super) struct VerifyArguments {
 }
 
 pub(super) fn verify(arguments: VerifyArguments) -> Result<Command, clap::Error> {
-    if arguments.stores.contains(&StoreKind::Raw) {
-        return Err(invalid("raw has one client, and cannot be opened again".to_owned()));
+    if let Some(store) = arguments.stores.iter().find(|store| !store.scope().is_a_store()) {
+        let name = store.name();
+        return Err(invalid(format!("{name} is no store: it does not keep all that is written")));
     }
     let shape = DocumentShape { fields: arguments.fields, field_bytes: arguments.field_bytes };
     if shape.document_bytes() > DOCUMENT_BYTES_MAX {

@@ -8,7 +8,7 @@ use crate::measure::machine::Machine;
 use crate::measure::processor::Quietness;
 use crate::run::cell::Measurement;
 use crate::run::{Folder, Opening, Oversize};
-use crate::store::{Durability, Settings};
+use crate::store::{Durability, Loses, Settings};
 use crate::verify::Digest;
 use crate::verify::history::Verification;
 use crate::workload::{Distribution, InsertOrder, Workload};
@@ -53,6 +53,8 @@ pub(crate) struct Row {
     pub(crate) store: String,
     pub(crate) store_version: String,
     pub(crate) options: Settings,
+    /// Rows of the first runs lack it.
+    pub(crate) loses: Option<Loses>,
     pub(crate) workload: String,
     pub(crate) phase: Phase,
     pub(crate) folder: Folder,

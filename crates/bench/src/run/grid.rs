@@ -120,7 +120,7 @@ impl Grid {
         let workloads = self.workloads_in(folder);
         let runs = |store: StoreKind, workload| {
             store.runs(workload, self.config.durability)
-                && (threads == 1 || store.has_several_clients())
+                && (threads == 1 || store.scope().has_several_clients())
         };
         for workload in std::iter::once(None).chain(workloads.iter().copied().map(Some)) {
             for store in in_turn(&self.stores, repeat) {

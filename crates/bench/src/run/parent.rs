@@ -31,8 +31,8 @@ fn measure(grids: &[Grid], session: &mut Session) -> Result<()> {
         grids.iter().map(|grid| (grid, steps_left(grid, session.rows()))).collect();
     let mut runs = Vec::new();
     for (grid, steps) in left.into_iter().filter(|(_, steps)| !steps.is_empty()) {
-        let stages = verify_stores(grid, session.data())?;
-        runs.push((Run { grid, stages, records: BTreeMap::new() }, steps));
+        let passes = verify_stores(grid, session.data())?;
+        runs.push((Run { grid, passes, records: BTreeMap::new() }, steps));
     }
     let planned = |(run, steps): &(Run<'_>, Vec<Step>)| {
         steps.iter().map(|step| planned(run.grid, step)).collect::<Vec<_>>()
@@ -61,19 +61,20 @@ fn steps_left(grid: &Grid, rows: &[Row]) -> Vec<Step> {
     steps
 }
 
-fn verify_stores(grid: &Grid, data: &Path) -> Result<Vec<Stage>> {
+fn verify_stores(grid: &Grid, data: &Path) -> Result<Vec<(StoreKind, Vec<Stage>)>> {
     let mut passes: Vec<(StoreKind, Vec<Stage>)> = Vec::new();
     for &store in &grid.stores {
+        let parts = verify::parts(&grid.workloads_in_order(), store.scope().verified());
+        if parts.is_empty() {
+            continue;
+        }
         match grid.job() {
             None => eprintln!("verifying {}", store.name()),
             Some(job) => eprintln!("verifying {} ({job})", store.name()),
         }
         let folder = verify::folder(data, store);
-        let spec = VerifySpec {
-            workloads: grid.workloads_in_order(),
-            operations: grid.digest_operations,
-            plant: grid.plant_for(store),
-        };
+        let spec =
+            VerifySpec { parts, operations: grid.digest_operations, plant: grid.plant_for(store) };
         let cell = grid.cell(folder.clone(), 1, 1);
         match protocol::run(&Task { store, cell, action: Action::Verify(spec) })? {
             Answer::Verified(stages) => passes.push((store, stages)),
@@ -82,7 +83,7 @@ fn verify_stores(grid: &Grid, data: &Path) -> Result<Vec<Stage>> {
         DataFolder::clear(&folder)?;
     }
     verify::compare(&passes)?;
-    Ok(passes.into_iter().next().map(|(_, stages)| stages).unwrap_or_default())
+    Ok(passes)
 }
 
 fn planned(grid: &Grid, step: &Step) -> Duration {
@@ -95,8 +96,8 @@ fn planned(grid: &Grid, step: &Step) -> Duration {
 
 struct Run<'a> {
     grid: &'a Grid,
-    /// Of any store: they are equal.
-    stages: Vec<Stage>,
+    /// What each store answered in the verification.
+    passes: Vec<(StoreKind, Vec<Stage>)>,
     /// Live records of each folder.
     records: BTreeMap<PathBuf, u64>,
 }
@@ -126,7 +127,7 @@ impl Run<'_> {
             folder: step.folder,
             requests: step.workload.map(|w| distribution.unwrap_or(w.distribution())),
             durability: step.durability(&self.grid.config),
-            digest: step.workload.and_then(|w| verify::digest_of(&self.stages, w)),
+            digest: step.workload.and_then(|w| verify::digest_of(&self.passes, step.store, w)),
             live_records: 0,
         };
         progress.step(&described.title());

@@ -24,7 +24,7 @@ use super::tail::{self, Opening};
 use crate::cli;
 use crate::error::{Context, Failure, Result};
 use crate::measure::amplification::WriteAmplification;
-use crate::store::{Raw, RocksDb, Sediment, Store, StoreKind};
+use crate::store::{Store, StoreKind, StoreTask};
 use crate::verify::history::Verification;
 use crate::verify::{self, Stage, VerifySpec};
 use crate::workload::Workload;
@@ -73,11 +73,7 @@ pub(super) fn serve() -> Result<()> {
     std::io::stdin().lock().read_line(&mut line).context(|| "cannot read the task")?;
     let task: Task = serde_json::from_str(&line).context(|| "cannot understand the task")?;
     thread::spawn(end_with_the_parent);
-    let answer = match task.store {
-        StoreKind::Sediment => perform::<Sediment>(&task),
-        StoreKind::RocksDb => perform::<RocksDb>(&task),
-        StoreKind::Raw => perform::<Raw>(&task),
-    }?;
+    let answer = task.store.with(&task)?;
     let mut line = serde_json::to_string(&answer).context(|| "cannot write the answer")?;
     line.push('\n');
     std::io::stdout().write_all(line.as_bytes()).context(|| "cannot write the answer")?;
@@ -96,21 +92,26 @@ fn end_with_the_parent() {
     std::process::exit(1);
 }
 
-fn perform<S: Store>(task: &Task) -> Result<Answer> {
-    match &task.action {
-        Action::Load => cell::load::<S>(&task.cell).map(Answer::Measured),
-        Action::Run(workload) => cell::run::<S>(&task.cell, *workload).map(Answer::Measured),
-        Action::Verify(spec) => verify::pass::<S>(&task.cell, spec).map(Answer::Verified),
-        Action::Overwrite(spec) => overwrite::overwrite::<S>(&task.cell, spec)
-            .map(|(measurement, amplification)| Answer::Overwritten(measurement, amplification)),
-        // Only some stores can, so it finds the store's type by itself.
-        Action::Micro(part) => micro::perform(task.store, &task.cell, *part)
-            .map(|(measurement, oversize)| Answer::MicroMeasured(measurement, oversize)),
-        Action::Burst(tail) => tail::burst::<S>(&task.cell, *tail).map(|()| Answer::WroteTail),
-        Action::Open(tail) => tail::open::<S>(&task.cell, *tail)
-            .map(|(measurement, opening)| Answer::Opened(measurement, opening)),
-        Action::Check(spec) => history::verify::<S>(&task.cell, spec)
-            .map(|(measurement, verification)| Answer::Checked(measurement, verification)),
+impl StoreTask for &Task {
+    type Output = Result<Answer>;
+
+    fn with<S: Store>(self) -> Result<Answer> {
+        let cell = &self.cell;
+        match &self.action {
+            Action::Load => cell::load::<S>(cell).map(Answer::Measured),
+            Action::Run(workload) => cell::run::<S>(cell, *workload).map(Answer::Measured),
+            Action::Verify(spec) => verify::pass::<S>(cell, spec).map(Answer::Verified),
+            Action::Overwrite(spec) => overwrite::overwrite::<S>(cell, spec)
+                .map(|(measurement, written)| Answer::Overwritten(measurement, written)),
+            Action::Burst(tail) => tail::burst::<S>(cell, *tail).map(|()| Answer::WroteTail),
+            Action::Open(tail) => tail::open::<S>(cell, *tail)
+                .map(|(measurement, opening)| Answer::Opened(measurement, opening)),
+            // Only some stores can, so it finds the store's type by itself.
+            Action::Micro(part) => micro::perform(self.store, cell, *part)
+                .map(|(measurement, oversize)| Answer::MicroMeasured(measurement, oversize)),
+            Action::Check(spec) => history::verify::<S>(cell, spec)
+                .map(|(measurement, verification)| Answer::Checked(measurement, verification)),
+        }
     }
 }
 

@@ -199,6 +199,7 @@ impl Session {
             store: described.store.name().to_owned(),
             store_version: described.store.version().to_owned(),
             options: described.store.settings(config),
+            loses: Some(described.store.loses(described.durability)),
             workload: described.workload.clone(),
             phase: described.phase,
             folder: described.folder,

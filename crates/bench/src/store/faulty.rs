@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use super::{
+    Durability, Figures, Loses, Presence, Scope, Settings, Settled, Store, StoreConfig, Visitor,
+};
 use crate::error::{Failure, Result};
 use crate::workload::OperationKind;
 
@@ -116,6 +118,8 @@ pub(crate) struct Faulty<S> {
 struct Kept(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Visitor for Kept {
+    const KEYS: bool = true;
+
     fn value(&mut self, bytes: &[u8]) {
         self.0.push((Vec::new(), bytes.to_vec()));
     }
@@ -272,11 +276,15 @@ impl Plan {
 }
 
 impl<S: Store> Store for Faulty<S> {
-    const NAME: &'static str = S::NAME;
     const VERSION: &'static str = S::VERSION;
+    const SCOPE: Scope = S::SCOPE;
 
     fn settings(config: &StoreConfig) -> Settings {
         S::settings(config)
+    }
+
+    fn loses(durability: Durability) -> Loses {
+        S::loses(durability)
     }
 
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {

@@ -2,99 +2,56 @@
 //!
 //! 1. Every store keeps the same bytes under the same keys, and none decodes a field in a read.
 //! 2. Calls are static: the client loop is compiled for each store, so the trait costs nothing.
-//! 3. Everything that was set is in `settings`, which goes into every row.
+//! 3. Everything that was set is in `settings`, which goes into every row, as does what a kill and
+//!    a power cut take.
+//! 4. A store is a module here and a line in the table of `kind`; the other modules ask the kind.
 
+#[cfg(test)]
+mod agreement;
+#[cfg(feature = "canopydb")]
+mod canopydb;
 mod deletes;
 mod faulty;
+#[cfg(feature = "fjall")]
+mod fjall;
+mod floor;
+#[cfg(feature = "peer")]
+mod flusher;
+mod kind;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+mod null;
 mod raw;
+#[cfg(feature = "redb")]
+mod redb;
 mod rocksdb;
+mod scope;
 mod sediment;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stripes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::workload::Workload;
 
 pub(crate) use self::deletes::Deletes;
 pub(crate) use self::faulty::{Fault, Faulty};
-pub(crate) use self::raw::Raw;
+pub(crate) use self::kind::{StoreKind, StoreTask};
 pub(crate) use self::rocksdb::RocksDb;
+pub(crate) use self::scope::{Scope, Verified};
 pub(crate) use self::sediment::Sediment;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::sqlite::PlainSqlite;
 
-/// The stores that are built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum StoreKind {
-    Sediment,
-    RocksDb,
-    /// The floor under durable writes.
-    Raw,
-}
-
-impl StoreKind {
-    /// The store that the others are compared with.
-    pub(crate) const ORACLE: Self = Self::RocksDb;
-    pub(crate) const ALL: [Self; 3] = [Self::Sediment, Self::RocksDb, Self::Raw];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Sediment => Sediment::NAME,
-            Self::RocksDb => RocksDb::NAME,
-            Self::Raw => Raw::NAME,
-        }
-    }
-
-    pub(crate) fn version(self) -> &'static str {
-        match self {
-            Self::Sediment => Sediment::VERSION,
-            Self::RocksDb => RocksDb::VERSION,
-            Self::Raw => Raw::VERSION,
-        }
-    }
-
-    pub(crate) fn settings(self, config: &StoreConfig) -> Settings {
-        match self {
-            Self::Sediment => Sediment::settings(config),
-            Self::RocksDb => RocksDb::settings(config),
-            Self::Raw => Raw::settings(config),
-        }
-    }
-
-    /// Raw has no group commit, which would decide.
-    pub(crate) fn has_several_clients(self) -> bool {
-        self != Self::Raw
-    }
-
-    /// Whether timed cells of this workload are made of this store: of raw only where durable
-    /// writes decide.
-    pub(crate) fn runs(self, workload: Workload, durability: Durability) -> bool {
-        match self {
-            Self::Sediment | Self::RocksDb => true,
-            Self::Raw => {
-                durability == Durability::Durable && matches!(workload, Workload::A | Workload::F)
-            }
-        }
-    }
-}
-
-impl FromStr for StoreKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|store| store.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("no such store is built in; there are {names}")
-        })
-    }
-}
+/// How long an answered write may stay unsynced in buffered cells, where a store has such a bound:
+/// the engine's interval, and that of the peers' variants.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// When a write of a timed cell is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -124,6 +81,26 @@ pub(crate) enum Statistics {
     On,
 }
 
+/// What a killed process and a power cut can take of the answered writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Loses {
+    pub(crate) kill: String,
+    pub(crate) power_cut: String,
+}
+
+impl Loses {
+    pub(crate) const NOTHING: &str = "nothing";
+
+    pub(crate) fn new(kill: &str, power_cut: &str) -> Self {
+        Self { kill: kill.to_owned(), power_cut: power_cut.to_owned() }
+    }
+
+    /// What every durable write promises.
+    pub(crate) fn nothing() -> Self {
+        Self::new(Self::NOTHING, Self::NOTHING)
+    }
+}
+
 /// What a store is opened with.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StoreConfig {
@@ -132,6 +109,15 @@ pub(crate) struct StoreConfig {
     pub(crate) cache_bytes: u64,
     pub(crate) cores: usize,
     pub(crate) statistics: Statistics,
+}
+
+impl StoreConfig {
+    /// For stores with one bound for all their memory: what RocksDB has in its memtable and its
+    /// block cache; at least two memtables, which RocksDB may fill too (`max_write_buffer_number`).
+    fn memory_budget(&self) -> u64 {
+        let memtable = self.memtable_bytes;
+        memtable.saturating_add(self.cache_bytes).max(memtable.saturating_mul(2))
+    }
 }
 
 /// What a store says of itself since it was opened; nothing where it has no such figure.
@@ -162,6 +148,10 @@ pub(crate) enum Settled {
 
 /// Takes the values that a read or a scan returns, while the store still holds them.
 pub(crate) trait Visitor {
+    /// Whether `row` looks at keys.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "SQLite alone asks"))]
+    const KEYS: bool = false;
+
     /// The value of a record that a read found.
     fn value(&mut self, bytes: &[u8]);
 
@@ -173,13 +163,21 @@ pub(crate) trait Visitor {
     }
 }
 
+/// For `Visitor::row`, where a store has the key as bytes.
+fn copied(id: &[u8], key: &mut Vec<u8>) -> Result<()> {
+    key.extend_from_slice(id);
+    Ok(())
+}
+
 /// A store under test. Errors are the store's own, as text; they are counted, and the first one
 /// goes into the row.
 pub(crate) trait Store: Send + Sync + Sized {
-    const NAME: &'static str;
     const VERSION: &'static str;
+    const SCOPE: Scope = Scope::Everything;
 
     fn settings(config: &StoreConfig) -> Settings;
+    /// In cells of this durability.
+    fn loses(durability: Durability) -> Loses;
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self>;
 
     /// Writes the records atomically and syncs them.
@@ -192,8 +190,14 @@ pub(crate) trait Store: Send + Sync + Sized {
     /// Visits up to `limit` records from `key` on, and says how many there were.
     fn scan(&self, key: &str, limit: usize, visitor: &mut impl Visitor) -> Result<usize>;
 
-    fn figures(&self) -> Figures;
-    /// Waits until background work is done, at most `patience`.
-    fn settle(&self, patience: Duration) -> Result<Settled>;
+    fn figures(&self) -> Figures {
+        Figures::default()
+    }
+
+    /// Waits until background work is done, at most `patience`; a store may have none.
+    fn settle(&self, _patience: Duration) -> Result<Settled> {
+        Ok(Settled::Idle)
+    }
+
     fn close(self) -> Result<()>;
 }

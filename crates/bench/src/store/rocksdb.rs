@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::stripes::Stripes;
 use super::{
-    Deletes, Durability, Figures, Presence, Settings, Settled, Statistics, Store, StoreConfig,
-    Visitor,
+    Deletes, Durability, Figures, Loses, Presence, Settings, Settled, Statistics, Store,
+    StoreConfig, Visitor,
 };
 use crate::error::{Context, Failure, Result};
 
@@ -128,7 +128,6 @@ fn table_options(sizes: &Sizes) -> BlockBasedOptions {
 }
 
 impl Store for RocksDb {
-    const NAME: &'static str = "rocksdb";
     const VERSION: &'static str = env!("BENCH_ROCKSDB_VERSION");
 
     fn settings(config: &StoreConfig) -> Settings {
@@ -183,6 +182,16 @@ impl Store for RocksDb {
         let settings = settings.as_object().into_iter().flatten();
         let settings = settings.map(|(name, value)| (name.clone(), value.clone()));
         settings.chain([("statistics".to_owned(), statistics.into())]).collect()
+    }
+
+    fn loses(durability: Durability) -> Loses {
+        match durability {
+            Durability::Durable => Loses::nothing(),
+            Durability::Buffered => Loses::new(
+                Loses::NOTHING,
+                "the writes of the log that the kernel has not written back; no interval bounds them",
+            ),
+        }
     }
 
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {

@@ -8,12 +8,10 @@ use std::time::Duration;
 use engine::{Batch, Collection, Database, Error, Id, Options, WriteDurability};
 
 use super::{
-    Deletes, Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor,
+    Deletes, Durability, FLUSH_INTERVAL, Figures, Loses, Presence, Settings, Settled, Store,
+    StoreConfig, Visitor,
 };
 use crate::error::{Context, Failure, Result};
-
-/// Of `Durability::Buffered`: how long an answered write may stay unsynced.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How often the end of compaction is looked for.
 const SETTLE_POLL: Duration = Duration::from_millis(10);
@@ -25,14 +23,13 @@ pub(crate) struct Sediment {
 }
 
 impl Store for Sediment {
-    const NAME: &'static str = "sediment";
     /// The engine is of the same workspace; a row's `commit` says more.
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 
     fn settings(config: &StoreConfig) -> Settings {
         let mut settings = Settings::from([
             ("memtable_bytes".to_owned(), config.memtable_bytes.into()),
-            ("memory_budget".to_owned(), memory_budget(config).into()),
+            ("memory_budget".to_owned(), config.memory_budget().into()),
             ("durability".to_owned(), config.durability.name().into()),
             ("compression".to_owned(), "none".into()),
         ]);
@@ -43,6 +40,16 @@ impl Store for Sediment {
         settings
     }
 
+    fn loses(durability: Durability) -> Loses {
+        match durability {
+            Durability::Durable => Loses::nothing(),
+            Durability::Buffered => Loses::new(
+                Loses::NOTHING,
+                "the writes answered since the last flush began; flushes are 250 ms or 8 MiB apart",
+            ),
+        }
+    }
+
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {
         let durability = match config.durability {
             Durability::Durable => engine::Durability::Durable,
@@ -50,7 +57,7 @@ impl Store for Sediment {
         };
         let options = Options::default()
             .memtable_bytes(config.memtable_bytes)
-            .memory_budget(memory_budget(config))
+            .memory_budget(config.memory_budget())
             .durability(durability)
             .create_if_missing(true);
         let database = Database::open(folder, options)
@@ -151,11 +158,4 @@ fn append_id(id: engine::Result<Id<'_>>, key: &mut Vec<u8>) -> Result<()> {
         id => return Err(Failure::new(format_args!("a row's id is not a string: {id}"))),
     }
     Ok(())
-}
-
-/// The engine's one bound covers what RocksDB has in its memtable and its block cache; at least
-/// two memtables, which RocksDB may fill too (`max_write_buffer_number`).
-fn memory_budget(config: &StoreConfig) -> u64 {
-    let memtable = config.memtable_bytes;
-    memtable.saturating_add(config.cache_bytes).max(memtable.saturating_mul(2))
 }

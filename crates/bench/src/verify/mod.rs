@@ -3,7 +3,8 @@
 //!
 //! The pass is untimed and runs before the measurement, over a folder of its own that is loaded
 //! once for each store with all records and the cell's options; the workloads follow one another
-//! as in a run. At its end a scan of all records gives one more digest: the final state.
+//! as in a run. A scan of all records gives one more digest after the load, and another at the end.
+//! A store that cannot write takes part until the others do, and one that keeps nothing not at all.
 //!
 //! What many clients at once were answered is another question: `history`.
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, Result};
 use crate::run::cell::{self, CellSpec};
-use crate::store::{Presence, Store, StoreKind, Visitor};
+use crate::store::{Presence, Store, StoreKind, Verified, Visitor};
 use crate::workload::{
     AcknowledgedCounter, ClientSeed, Generator, Operation, OperationKind, Workload,
 };
@@ -36,18 +37,27 @@ pub(crate) struct Digest {
     pub(crate) values: String,
 }
 
-/// The digest of one stage of the pass.
+/// A part of the pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// A scan of all records after the load.
+    Loaded,
+    Workload(Workload),
+    /// A scan of all records at the end.
+    End,
+}
+
+/// The digest of one part of the pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stage {
-    /// `None` is the scan of all records at the end.
-    pub(crate) workload: Option<Workload>,
+    pub(crate) part: Part,
     pub(crate) digest: Digest,
 }
 
 /// What a child process verifies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct VerifySpec {
-    pub(crate) workloads: Vec<Workload>,
+    pub(crate) parts: Vec<Part>,
     pub(crate) operations: u64,
     /// Whether to flip a bit of one value, to show that a difference is found.
     pub(crate) plant: Plant,
@@ -97,6 +107,18 @@ impl Visitor for Digester {
     }
 }
 
+/// What a store can be asked of a pass over these workloads.
+pub(crate) fn parts(workloads: &[Workload], verified: Verified) -> Vec<Part> {
+    let writes = workloads.iter().position(|workload| workload.writes());
+    let (verified, last) = match (verified, writes) {
+        (Verified::Nothing, _) => return Vec::new(),
+        (Verified::UntilWrites, Some(position)) => (&workloads[..position], None),
+        (Verified::UntilWrites | Verified::All, _) => (workloads, Some(Part::End)),
+    };
+    let workloads = verified.iter().copied().map(Part::Workload);
+    std::iter::once(Part::Loaded).chain(workloads).chain(last).collect()
+}
+
 /// The whole pass over one store, in a child process.
 pub(crate) fn pass<S: Store>(spec: &CellSpec, verify: &VerifySpec) -> Result<Vec<Stage>> {
     let store = S::open(&spec.folder, &spec.config)?;
@@ -104,15 +126,23 @@ pub(crate) fn pass<S: Store>(spec: &CellSpec, verify: &VerifySpec) -> Result<Vec
     let counter = Arc::new(AcknowledgedCounter::new(spec.records));
     let mut plant = verify.plant;
     let mut stages = Vec::new();
-    for &workload in &verify.workloads {
-        let mut digester = Digester::new(std::mem::replace(&mut plant, Plant::Nothing));
-        operate(&store, spec, workload, verify.operations, &counter, &mut digester)?;
-        let digest = digester.finish(verify.operations);
-        stages.push(Stage { workload: Some(workload), digest });
+    for &part in &verify.parts {
+        // In a workload, if there is one.
+        let planted = if part == Part::Loaded { Plant::Nothing } else { plant };
+        let mut digester = Digester::new(planted);
+        let operations = match part {
+            Part::Workload(workload) => {
+                operate(&store, spec, workload, verify.operations, &counter, &mut digester)?;
+                verify.operations
+            }
+            Part::Loaded | Part::End => {
+                store.scan("", usize::MAX, &mut digester)?;
+                1
+            }
+        };
+        plant = if part == Part::Loaded { plant } else { Plant::Nothing };
+        stages.push(Stage { part, digest: digester.finish(operations) });
     }
-    let mut digester = Digester::new(plant);
-    store.scan("", usize::MAX, &mut digester)?;
-    stages.push(Stage { workload: None, digest: digester.finish(1) });
     store.close()?;
     Ok(stages)
 }
@@ -133,8 +163,7 @@ fn operate<S: Store>(
         generator.next(&mut operation);
         perform(store, &operation, digester).map_err(|failure| {
             Failure::new(format_args!(
-                "{} failed operation {number} of workload {workload} ({} {}): {failure}",
-                S::NAME,
+                "operation {number} of workload {workload} ({} {}) failed: {failure}",
                 operation.kind.name(),
                 operation.key
             ))
@@ -164,13 +193,17 @@ fn perform<S: Store>(store: &S, operation: &Operation, digester: &mut Digester) 
     }
 }
 
-/// Fails with the first stage on which two stores differ.
+/// Fails with the first stage on which two stores differ, of those that both have.
 pub(crate) fn compare(passes: &[(StoreKind, Vec<Stage>)]) -> Result<()> {
-    let Some(((first, expected), others)) = passes.split_first() else { return Ok(()) };
-    for (store, stages) in others {
-        for (a, b) in expected.iter().zip(stages) {
-            if a != b {
-                return Err(difference(*first, a, *store, b));
+    for (number, (store, stages)) in passes.iter().enumerate() {
+        for stage in stages {
+            let earlier = passes[..number].iter().find_map(|(store, stages)| {
+                stages.iter().find(|other| other.part == stage.part).map(|other| (*store, other))
+            });
+            if let Some((first, expected)) = earlier
+                && expected != stage
+            {
+                return Err(difference(first, expected, *store, stage));
             }
         }
     }
@@ -178,10 +211,11 @@ pub(crate) fn compare(passes: &[(StoreKind, Vec<Stage>)]) -> Result<()> {
 }
 
 fn difference(first: StoreKind, a: &Stage, second: StoreKind, b: &Stage) -> Failure {
-    let stage = a.workload.map_or_else(
-        || "the scan of all records".to_owned(),
-        |workload| format!("workload {workload}"),
-    );
+    let stage = match a.part {
+        Part::Loaded => "the scan of all records after the load".to_owned(),
+        Part::Workload(workload) => format!("workload {workload}"),
+        Part::End => "the scan of all records".to_owned(),
+    };
     let describe = |store: StoreKind, digest: &Digest| {
         let Digest { rows, bytes, values, .. } = digest;
         format!("{} has rows {rows}, bytes {bytes}, values {values}", store.name())
@@ -190,9 +224,14 @@ fn difference(first: StoreKind, a: &Stage, second: StoreKind, b: &Stage) -> Fail
     Failure::new(format_args!("the stores answer differently in {stage}: {a}; {b}"))
 }
 
-/// The digest of a workload, if it was verified.
-pub(crate) fn digest_of(stages: &[Stage], workload: Workload) -> Option<Digest> {
-    let stage = stages.iter().find(|stage| stage.workload == Some(workload));
+/// A store's digest of a workload, if it was verified.
+pub(crate) fn digest_of(
+    passes: &[(StoreKind, Vec<Stage>)],
+    store: StoreKind,
+    workload: Workload,
+) -> Option<Digest> {
+    let (_, stages) = passes.iter().find(|(verified, _)| *verified == store)?;
+    let stage = stages.iter().find(|stage| stage.part == Part::Workload(workload));
     stage.map(|stage| stage.digest.clone())
 }
 
@@ -222,9 +261,36 @@ mod tests {
     }
 
     #[test]
+    fn a_store_without_writes_is_verified_until_the_others_write() {
+        let [a, c, e] = [Workload::A, Workload::C, Workload::E].map(Part::Workload);
+        let (loaded, end) = (Part::Loaded, Part::End);
+        let workloads = [Workload::C, Workload::A, Workload::E];
+        assert_eq!(parts(&workloads, Verified::All), [loaded, c, a, e, end]);
+        assert_eq!(parts(&workloads, Verified::UntilWrites), [loaded, c]);
+        assert_eq!(parts(&workloads[..1], Verified::UntilWrites), [loaded, c, end]);
+        assert!(parts(&workloads, Verified::Nothing).is_empty());
+    }
+
+    #[test]
+    fn stores_are_compared_in_the_stages_that_both_have() {
+        let stage = |part, bytes: &[u8]| Stage { part, digest: digest(&[bytes], Plant::Nothing) };
+        let whole = vec![stage(Part::Loaded, b"x"), stage(Part::End, b"y")];
+        let passes = |floor| {
+            [
+                (StoreKind::Null, Vec::new()),
+                (StoreKind::Floor, vec![floor]),
+                (StoreKind::Sediment, whole.clone()),
+            ]
+        };
+        assert!(compare(&passes(stage(Part::Loaded, b"x"))).is_ok());
+        let text = compare(&passes(stage(Part::Loaded, b"z"))).unwrap_err().to_string();
+        assert!(text.contains("after the load") && text.contains("floor has"), "{text}");
+    }
+
+    #[test]
     fn a_difference_names_the_stage_and_both_digests() {
         let stage = |bytes: &[u8]| Stage {
-            workload: Some(Workload::F),
+            part: Part::Workload(Workload::F),
             digest: digest(&[bytes], Plant::Nothing),
         };
         let same =

@@ -84,6 +84,12 @@ impl Workload {
         kinds
     }
 
+    /// Whether records change or are added.
+    pub(crate) fn writes(self) -> bool {
+        let reads = |kind| matches!(kind, OperationKind::Read | OperationKind::Scan);
+        self.mix().into_iter().any(|(kind, share)| share > 0.0 && !reads(kind))
+    }
+
     /// The share of inserts.
     pub(crate) fn inserts(self) -> f64 {
         let insert = self.mix().into_iter().find(|&(kind, _)| kind == OperationKind::Insert);

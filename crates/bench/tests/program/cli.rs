@@ -25,7 +25,23 @@ fn an_unknown_workload_is_refused() {
 
 #[test]
 fn a_store_that_is_not_built_in_is_refused() {
-    assert_refused(&[("table-bound --stores sediment,lmdb", "there are sediment, rocksdb")]);
+    assert_refused(&[("table-bound --stores sediment,tree", "there are sediment, rocksdb")]);
+    #[cfg(not(feature = "lmdb"))]
+    assert_refused(&[("table-bound --stores sediment,lmdb", "--features lmdb")]);
+}
+
+#[test]
+fn a_store_is_refused_where_it_takes_part_in_nothing() {
+    assert_refused(&[
+        ("table-bound --stores floor --workloads a,b,d,f", "floor takes part in C and E alone"),
+        ("table-bound --stores raw --durability buffered", "durable A and F alone"),
+        ("open-time --stores null", "null takes part in A to F alone"),
+    ]);
+    #[cfg(feature = "redb")]
+    assert_refused(&[
+        ("table-bound --stores redb-250ms", "redb-250ms takes part in buffered cells alone"),
+        ("open-time --stores redb", "a killed process loses"),
+    ]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod jobs;
 mod micro;
 mod render;
 mod report;
+mod stores;
 mod verification;
 mod whole_run;
 mod ycsb;

@@ -13,6 +13,8 @@ use crate::measure::process::ProcessCost;
 use crate::run::cell::{CellSpec, Measurement};
 use crate::run::client::{Fold, nanoseconds};
 use crate::run::open_cell::{OpenCell, Timed};
+#[cfg(feature = "sqlite")]
+use crate::store::PlainSqlite;
 use crate::store::{Deletes, Presence, RocksDb, Sediment, StoreKind};
 use crate::workload::{ClientSeed, Distribution, Overwrites, Records};
 
@@ -39,6 +41,8 @@ pub(in crate::run) fn perform(
     match store {
         StoreKind::Sediment => measured::<Sediment>(spec, part),
         StoreKind::RocksDb => measured::<RocksDb>(spec, part),
+        #[cfg(feature = "sqlite")]
+        StoreKind::Sqlite => measured::<PlainSqlite>(spec, part),
         other => {
             Err(Failure::new(format_args!("{} takes no part in the micro suite", other.name())))
         }

@@ -17,12 +17,11 @@ use std::fs;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::json;
 
 use self::log::{Log, ZEROS_AHEAD_BYTES, push_record};
-use super::{Durability, Figures, Presence, Settings, Settled, Store, StoreConfig, Visitor};
+use super::{Durability, Loses, Presence, Scope, Settings, Store, StoreConfig, Visitor};
 use crate::error::{Context, Failure, Result};
 
 pub(crate) struct Raw(Mutex<Log>);
@@ -34,8 +33,8 @@ impl Raw {
 }
 
 impl Store for Raw {
-    const NAME: &'static str = "raw";
     const VERSION: &'static str = "1";
+    const SCOPE: Scope = Scope::DurableUpdates;
 
     fn settings(_: &StoreConfig) -> Settings {
         Settings::from([
@@ -44,6 +43,10 @@ impl Store for Raw {
             ("zeros_ahead_bytes".to_owned(), json!(ZEROS_AHEAD_BYTES)),
             ("recovery".to_owned(), "none".into()),
         ])
+    }
+
+    fn loses(_: Durability) -> Loses {
+        Loses::nothing()
     }
 
     fn open(folder: &Path, config: &StoreConfig) -> Result<Self> {
@@ -102,15 +105,6 @@ impl Store for Raw {
         Ok(rows)
     }
 
-    fn figures(&self) -> Figures {
-        Figures::default()
-    }
-
-    /// There is no background work.
-    fn settle(&self, _: Duration) -> Result<Settled> {
-        Ok(Settled::Idle)
-    }
-
     fn close(self) -> Result<()> {
         Ok(())
     }
@@ -118,6 +112,8 @@ impl Store for Raw {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use engine::{Database, Options};
 
     use super::super::Statistics;

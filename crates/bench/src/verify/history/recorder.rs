@@ -236,6 +236,8 @@ impl RowRecorder<'_> {
 }
 
 impl Visitor for RowRecorder<'_> {
+    const KEYS: bool = true;
+
     fn value(&mut self, _: &[u8]) {
         self.keyless = true;
     }
