@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn every_mistake_is_one_line_that_names_it() {
         for (mistake, expected) in [
-            ("verify --stores raw", "opened again"),
+            ("verify --stores raw", "raw is no store"),
+            ("verify --stores sediment,null", "null is no store"),
             ("verify --field-bytes 15", "--field-bytes"),
             ("verify --fields 10000 --field-bytes 10000", "16 MiB"),
             ("verify --threads 0", "--threads"),

@@ -135,7 +135,7 @@ mod tests {
 schema,run,bench,job,cell,repeat,command,commit,machine.cpu,machine.cores,machine.memory_bytes,\
 machine.kernel,machine.file_system,machine.mount_options,machine.read_ahead_kb,\
 machine.damon.reclaim,machine.transparent_huge_pages,target_cpu,store,\
-store_version,workload,phase,folder,request_distribution,insert_order,threads,durability,records,\
+store_version,loses,workload,phase,folder,request_distribution,insert_order,threads,durability,records,\
 fields,field_bytes,value_bytes,document_bytes,seed,digest,live_bytes,open_seconds,\
 seconds,window_seconds,operations,ops_per_sec,latency_ns.READ.count,latency_ns.READ.mean,\
 latency_ns.READ.min,latency_ns.READ.p50,latency_ns.READ.p90,latency_ns.READ.p95,\
@@ -145,7 +145,7 @@ settled,disk_bytes,written_bytes,cpu_seconds,close_seconds,errors,first_error,no
 records_end,writes_above_20ms,disk_probe_max_ns,disk_peak_bytes,cancelled_bytes,\
 intended_latency_ns,page_cache,target_ops_per_sec
 1,run,table-bound,,cell,2,table-bound,unknown,cpu,2,1,6,ext4,rw,128,N,never,haswell,rocksdb,1,\
-c,run,main,scrambled,hashed,1,durable,1,1,1,1,1,1,,,0.1,1.0,1.0,10,3.5,10,1500.0,,1500,,\
+,c,run,main,scrambled,hashed,1,durable,1,1,1,1,1,1,,,0.1,1.0,1.0,10,3.5,10,1500.0,,1500,,\
 2000,2500,3000,4000,250000,0,1048576,2097152,5242880,0,0.0,true,7340032,0,1.0,0.0,0,,0,,,,,,,,
 ";
         assert_eq!(csv(&[samples::row("rocksdb", 2, 3.5)]).unwrap(), golden);
@@ -159,7 +159,7 @@ c,run,main,scrambled,hashed,1,durable,1,1,1,1,1,1,,,0.1,1.0,1.0,10,3.5,10,1500.0
         let place = |column: &str| header.iter().position(|name| name == column).expect(column);
         assert!(place("latency_ns.READ.p90") < place("latency_ns.UPDATE.count"));
         assert!(place("latency_ns.UPDATE.p90") < place("scanned_rows"));
-        assert_eq!(place("options.b") + 1, place("workload"));
+        assert_eq!(place("options.b") + 1, place("loses"));
         assert_eq!(rows.len(), 3);
         assert_eq!(rows[2][place("options.b")], "x, \"y\"");
         assert_eq!(rows[0][place("options.b")], "");
