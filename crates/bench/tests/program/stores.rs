@@ -123,7 +123,7 @@ fn a_killed_process_loses_nothing_where_the_store_says_so() {
     stores.retain(|store| !store.starts_with("redb"));
     let arguments = "open-time --records 400 --tails 80 --repeats 1 --field-bytes 20 --stores";
     let rows = finished(&format!("{arguments} {}", stores.join(",")));
-    assert_eq!(rows.len(), stores.len() * 2, "a load and an opening each");
+    assert_eq!(rows.len(), stores.len() * 3, "a load, a warm and a cold opening each");
     for row in rows.iter().filter(|row| text(row, "phase") == "run") {
         assert_eq!(text(&row["loses"], "kill"), "nothing", "{row}");
         assert_eq!(row["tail_records"], 80, "{row}");
