@@ -2,14 +2,16 @@
 //!
 //! The reasons for the numbers, with L for the live bytes:
 //!
-//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at 0.53 L each byte is written once
-//!   to the log and 1.9 times by sweeps. Sooner writes more, later takes more space: level 0 stays
-//!   until the sweep ends, and what comes in meanwhile is slowed down to 0.1 L. The sum is what
-//!   files take beyond L; more of it for the sweep would slow writers down more while it runs.
-//! - Overwrites of 2 L or more, that begin with up to 0.1 L in level 0 and end in an idle store, so
-//!   never need a sweep too many, wherever they end: four at 2 L, five from 2.12 L on. At 0.5 L
-//!   there could be a fifth at 2 L. What a cut left out, unsealed, would add to the next sweep's
-//!   due, so that the log is sealed first.
+//! - A sweep writes level 1 anew, L bytes, for what level 0 has: at 0.515 L each byte is written
+//!   once to the log and 1.94 times by sweeps. Sooner writes more, later takes more space: level 0
+//!   stays until the sweep ends, and what comes in meanwhile is slowed down, so that files do not
+//!   exceed 1.63 L. Headers and indexes are in that too: 0.06 L is left for what comes in.
+//! - Overwrites of twice L, that begin with up to 0.1 L in level 0 and end in an idle store, so need
+//!   four sweeps; at 0.5 L there could be a fifth. (Five from 2.1 L on.) What a cut left out, unsealed, would add to the
+//!   next sweep's due, so that the log is sealed first.
+//! - Before a sweep is due writers are not slowed down: that would put it off, and nothing would get
+//!   better meanwhile. So the limit follows from what the excess will be then, where estimates and
+//!   small files make it more than reckoned.
 //! - Below a few segments the share does not matter, and a sweep would cost more syncs than bytes.
 //! - Runs of level 0 are merged when there are too many for a read: the newest two, and on as long
 //!   as the next older one is not larger than all of them together. With six runs, a record of 64
@@ -122,21 +124,42 @@ pub(crate) const MERGE_MEMBERS_MAX: usize = crate::format::MEMBERS_MAX;
 /// frees pages.
 pub(crate) const IDLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Of the live bytes, in percent: when level 0 and the unsealed log have reached so many, a sweep
-/// begins.
-const SWEEP_AT_PERCENT: u64 = 53;
-/// And they must not have reached so many before it ends.
-const LIMIT_PERCENT: u64 = 63;
+/// Of the live bytes, in thousandths: when level 0 and the unsealed log have reached so many, a
+/// sweep begins.
+const SWEEP_AT: u64 = 515;
+/// Files must not exceed the live bytes by so many before it ends.
+const LIMIT: u64 = 630;
+/// But so many may come in meanwhile.
+const ROOM_MIN: u64 = 40;
 
 impl Counts {
     /// Level 0 begins to be merged into level 1 at so many bytes, what is not sealed included.
     pub(crate) fn sweep_bytes(&self) -> u64 {
-        percent(self.live_bytes, SWEEP_AT_PERCENT).max(2 * self.segment_bytes)
+        thousandths(self.live_bytes, SWEEP_AT).max(2 * self.segment_bytes)
     }
 
-    /// And must not exceed so many.
-    pub(crate) fn limit_bytes(&self) -> u64 {
-        percent(self.live_bytes, LIMIT_PERCENT).max(3 * self.segment_bytes)
+    /// From which excess of files over what is kept writers pay, and what it must not exceed;
+    /// `incoming_bytes` of it came in since the sweep under way began, and `active_bytes` is what the
+    /// active segment will come to: no sweep begins for what is not sealed.
+    pub(crate) fn bounds(
+        &self,
+        excess_bytes: u64,
+        incoming_bytes: u64,
+        active_bytes: u64,
+    ) -> Bounds {
+        let due = self.sweep_bytes();
+        let free = due.max(2 * active_bytes);
+        let limit =
+            thousandths(self.live_bytes, LIMIT).max(3 * self.segment_bytes.max(active_bytes));
+        let room = thousandths(self.live_bytes, ROOM_MIN);
+        let (free_bytes, at_begin) = if self.is_sweeping {
+            (free, excess_bytes.saturating_sub(incoming_bytes))
+        } else {
+            let left = due.saturating_sub(self.level0_bytes + self.unsealed_bytes);
+            let at_begin = excess_bytes + left.max((due / 2).saturating_sub(self.level0_bytes));
+            (free.max(at_begin), at_begin)
+        };
+        Bounds { free_bytes, limit_bytes: limit.max(at_begin + room) }
     }
 
     /// Whether a sweep that begins now, because it is due, had better seal the log first: what its
@@ -153,8 +176,17 @@ impl Counts {
     }
 }
 
-fn percent(bytes: u64, percent: u64) -> u64 {
-    let part = u128::from(bytes) * u128::from(percent) / 100;
+/// What slows writers down, in bytes that files take beyond what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Above it, writers pay.
+    pub(crate) free_bytes: u64,
+    /// It must not be exceeded.
+    pub(crate) limit_bytes: u64,
+}
+
+fn thousandths(bytes: u64, part: u64) -> u64 {
+    let part = u128::from(bytes) * u128::from(part) / 1000;
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
@@ -249,6 +281,11 @@ fn window(runs: &[RunCounts], is_allowed: impl Fn(&Range<usize>) -> bool) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::{Debt, write_rate};
+
+    fn percent(bytes: u64, percent: u64) -> u64 {
+        thousandths(bytes, 10 * percent)
+    }
 
     fn run(bytes: u64) -> RunCounts {
         RunCounts { bytes, records: bytes, members: 1, mergeable: Mergeable::Yes }
@@ -282,10 +319,10 @@ mod tests {
         // level 0, unsealed, garbage (MiB), sweeping, activity
         let table = [
             ((0, 0, 0, false, Busy), Rest),
-            ((542, 0, 0, false, Busy), Rest),
-            ((543, 0, 0, false, Busy), Begin(Reason::Level0)),
-            ((480, 62, 0, false, Busy), Rest),
-            ((480, 63, 0, false, Busy), Begin(Reason::Level0)),
+            ((527, 0, 0, false, Busy), Rest),
+            ((528, 0, 0, false, Busy), Begin(Reason::Level0)),
+            ((480, 47, 0, false, Busy), Rest),
+            ((480, 48, 0, false, Busy), Begin(Reason::Level0)),
             ((200, 400, 0, false, Busy), Rest),
             ((0, 0, 0, true, Busy), Step),
             ((900, 60, 900, true, Busy), Step),
@@ -362,13 +399,13 @@ mod tests {
             ..rest()
         };
         let begin = Decision::Begin(CompactionReason::Level0);
-        assert_eq!(decide(&counts(5, 542)), Decision::MergeIndexes(0..5));
-        assert_eq!(decide(&counts(5, 543)), begin);
-        assert_eq!(decide(&counts(8, 543)), begin);
-        assert_eq!(decide(&counts(9, 543)), Decision::MergeIndexes(0..9), "too many for reads");
-        let sweeping = Counts { is_sweeping: true, ..counts(5, 543) };
+        assert_eq!(decide(&counts(5, 527)), Decision::MergeIndexes(0..5));
+        assert_eq!(decide(&counts(5, 528)), begin);
+        assert_eq!(decide(&counts(8, 528)), begin);
+        assert_eq!(decide(&counts(9, 528)), Decision::MergeIndexes(0..9), "too many for reads");
+        let sweeping = Counts { is_sweeping: true, ..counts(5, 528) };
         assert_eq!(decide(&sweeping), Decision::MergeIndexes(0..5), "they are not in its cut");
-        let forced = Counts { activity: Activity::Forced, ..counts(4, 543) };
+        let forced = Counts { activity: Activity::Forced, ..counts(4, 528) };
         assert_eq!(decide(&forced), Decision::Begin(CompactionReason::Forced));
     }
 
@@ -382,12 +419,57 @@ mod tests {
     }
 
     #[test]
-    fn the_room_for_what_comes_in_follows_the_live_bytes_from_three_segments_on() {
-        // Live bytes, a sweep is due at, and must not exceed (segments, in percent).
-        let table = [(0, 200, 300), (300, 200, 300), (400, 212, 300), (500, 265, 315)];
+    fn what_files_must_not_exceed_follows_the_live_bytes_from_three_segments_on() {
+        // Live bytes, a sweep is due at, and the limit (segments, in percent).
+        let table = [(0, 200, 300), (300, 200, 300), (400, 206, 300), (500, 257, 315)];
         for (live, sweep, limit) in table {
-            let counts = Counts { live_bytes: live, segment_bytes: 100, ..rest() };
-            assert_eq!((counts.sweep_bytes(), counts.limit_bytes()), (sweep, limit), "{live}");
+            let counts =
+                Counts { live_bytes: live, segment_bytes: 100, is_sweeping: true, ..rest() };
+            let bounds = counts.bounds(sweep, 0, 100);
+            assert_eq!((counts.sweep_bytes(), bounds.limit_bytes), (sweep, limit), "{live}");
+        }
+    }
+
+    /// Writers were slowed down to 64 KiB a second for minutes, while no sweep was due: headers,
+    /// indexes and what is estimated made the excess reach its limit before level 0 its share.
+    #[test]
+    fn writers_are_not_slowed_down_before_a_sweep_is_due_and_not_stopped_when_it_is() {
+        let speed = 100 << 20;
+        for live_mib in [100, 480, 1907, 7629] {
+            let live = live_mib << 20;
+            for estimate in [97, 100, 105, 110] {
+                let mut counts = Counts { live_bytes: live, ..rest() };
+                let due = counts.sweep_bytes();
+                let debt = |counts: &Counts, incoming: u64| {
+                    // Files have 3.5 % beside the records; what is live is an estimate.
+                    let files = (live + counts.level0_bytes) * 1035 / 1000 + counts.unsealed_bytes;
+                    let excess = files.saturating_sub(live * 100 / estimate);
+                    let bounds = counts.bounds(excess, incoming, 64 << 20);
+                    Debt {
+                        excess_bytes: excess,
+                        free_bytes: bounds.free_bytes,
+                        limit_bytes: bounds.limit_bytes,
+                        remaining_bytes: live + counts.level0_bytes,
+                        bytes_per_second: speed,
+                        runs_excess_percent: 0,
+                    }
+                };
+                while counts.level0_bytes + counts.unsealed_bytes < due {
+                    assert_eq!(decide(&counts), Decision::Rest);
+                    let debt = debt(&counts, 0);
+                    assert_eq!(write_rate(&debt), None, "{live_mib} MiB, {estimate} %: {debt:?}");
+                    counts.unsealed_bytes += 1 << 20;
+                    if counts.unsealed_bytes >= 64 << 20 {
+                        counts.level0_bytes += std::mem::take(&mut counts.unsealed_bytes);
+                    }
+                }
+                counts.level0_bytes += std::mem::take(&mut counts.unsealed_bytes);
+                assert_eq!(decide(&counts), Decision::Begin(CompactionReason::Level0));
+                counts.is_sweeping = true;
+                let debt = debt(&counts, 0);
+                let rate = write_rate(&debt).unwrap_or(u64::MAX);
+                assert!(rate >= speed / 50, "{live_mib} MiB, {estimate} %: {rate}, {debt:?}");
+            }
         }
     }
 
@@ -417,8 +499,8 @@ mod tests {
             self.counts.shadowed_bytes += bytes - superseded;
         }
 
-        /// Does what is due; what came in meanwhile.
-        fn keep_up(&mut self) -> u64 {
+        /// Does what is due; what came in meanwhile, at most `left`.
+        fn keep_up(&mut self, left: u64) -> u64 {
             let mut came_in = 0;
             loop {
                 match decide(&self.counts) {
@@ -433,8 +515,10 @@ mod tests {
                         self.counts.shadowed_bytes = 0;
                         self.sweeps += 1;
                         if self.counts.activity == Activity::Busy {
-                            let room = self.counts.limit_bytes() - self.counts.sweep_bytes();
+                            let due = self.counts.sweep_bytes();
+                            let room = thousandths(self.counts.live_bytes, LIMIT) - due;
                             let meanwhile = percent(room, self.meanwhile_percent);
+                            let meanwhile = meanwhile.min(left - came_in);
                             self.put(meanwhile);
                             came_in += meanwhile;
                         }
@@ -462,15 +546,17 @@ mod tests {
             while written < all {
                 let piece = (1 << 20).min(all - written);
                 store.put(piece);
-                written += piece + store.keep_up();
+                written += piece;
+                written += store.keep_up(all - written);
             }
             store.counts.activity = Activity::Idle;
-            store.keep_up();
+            store.keep_up(0);
             // The log, and level 1 for each sweep, with some 3.5 % for headers and indexes.
             let amplification = 1.035 * (1.0 + store.sweeps as f64 * live as f64 / written as f64);
             most = most.max(amplification);
+            let allowed = if turnover == 200 { 3.2 } else { 3.5 };
             assert!(
-                amplification <= 3.5,
+                amplification <= allowed,
                 "{amplification:.2}: {live} live, {turnover} % overwritten, {left} % left before, \
                  {superseded} % superseded at once, {meanwhile} % of the room used"
             );

@@ -422,15 +422,12 @@ impl Store {
             return;
         }
         // What the sweep under way does not cover is for the next one.
-        let (swept_bytes, level0_left) = if tables.sweep.is_some() {
-            let later: u64 = counts.runs.iter().map(|run| run.bytes).sum();
-            (
-                accounting.level0_disk_bytes.saturating_sub(later),
-                accounting.level0_bytes.saturating_sub(later),
-            )
-        } else {
-            (accounting.level0_disk_bytes, accounting.level0_bytes)
+        let later = match tables.sweep {
+            Some(_) => counts.runs.iter().map(|run| run.bytes).sum(),
+            None => 0,
         };
+        let swept_bytes = accounting.level0_disk_bytes.saturating_sub(later);
+        let level0_left = accounting.level0_bytes.saturating_sub(later);
         let level1_left = match swept_bytes {
             0 => accounting.level1_bytes,
             _ => share(accounting.level1_bytes, level0_left, swept_bytes),
@@ -439,13 +436,13 @@ impl Store {
         let excess = runs.saturating_sub(runs_max) * 100 / runs_max;
         let files = accounting.level0_disk_bytes + accounting.level1_bytes;
         let kept_bytes = counts.live_bytes + accounting.pinned_bytes;
-        // No sweep begins for what is not sealed: to wait for one before would be for nothing.
-        let segment_bytes = self.active_bytes_max();
-        let free_bytes = counts.sweep_bytes().max(2 * segment_bytes);
+        let excess_bytes = (files + counts.unsealed_bytes).saturating_sub(kept_bytes);
+        let incoming_bytes = later + counts.unsealed_bytes;
+        let bounds = counts.bounds(excess_bytes, incoming_bytes, self.active_bytes_max());
         let debt = Debt {
-            excess_bytes: (files + counts.unsealed_bytes).saturating_sub(kept_bytes),
-            free_bytes,
-            limit_bytes: counts.limit_bytes().max(3 * segment_bytes),
+            excess_bytes,
+            free_bytes: bounds.free_bytes,
+            limit_bytes: bounds.limit_bytes,
             remaining_bytes: level0_left + level1_left,
             bytes_per_second: self.compactor.control.lock().bytes_per_second,
             runs_excess_percent: excess,
