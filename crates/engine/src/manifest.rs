@@ -472,6 +472,9 @@ impl Manifest {
         if self.reserve != Reserve::GivenUp {
             return Ok(());
         }
+        // Edits may have gone on behind what is reserved, and a reserve that does not fit is cut off
+        // again: not what they wrote.
+        self.reserved = self.reserved.max(self.end);
         let filled = allocate_reserve(&*self.file, self.reserved);
         self.set_reserve(reserve_of(&filled));
         match filled {
@@ -487,9 +490,9 @@ impl Manifest {
         }
         self.set_reserve(Reserve::GivenUp);
         // Edits may have gone on into it.
-        let reserved = self.reserved.max(self.end + EDIT_BYTES / 2);
+        self.reserved = self.reserved.max(self.end + EDIT_BYTES / 2);
         // Synced, since file systems hand out what was cut only once that is durable.
-        if self.file.set_len(reserved).and_then(|()| self.file.sync_data()).is_err() {
+        if self.file.set_len(self.reserved).and_then(|()| self.file.sync_data()).is_err() {
             self.broken.store(true, Ordering::Release);
         }
         true
@@ -580,5 +583,52 @@ pub(crate) fn write_all(file: &dyn DiskFile, path: &Path, bytes: &[u8], offset: 
         Ok(())
     } else {
         Err(Error::io("write", path, io::ErrorKind::WriteZero.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::MemoryDisk;
+    use crate::disk::faulty::FaultyDisk;
+
+    /// Edits went on behind the space that was reserved for them, on a full disk; the next put tried
+    /// to reserve more, could not, and cut off what it had reserved: the newest edits with it.
+    #[test]
+    fn a_reserve_that_cannot_be_filled_takes_no_edits_with_it() {
+        let dir = Path::new("/db");
+        let memory = MemoryDisk::new();
+        memory.create_dir_all(dir).unwrap();
+        let faulty = FaultyDisk::new(Arc::new(memory));
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let random = Arc::new(Random::new(Some(1)));
+        let state = ManifestState::default();
+        let mut manifest =
+            Manifest::create(Arc::clone(&disk), dir, [7; 16], state, random).unwrap();
+        let mut segments = 1..;
+        let mut append = |manifest: &mut Manifest, count: usize| {
+            let edits: Vec<_> = segments
+                .by_ref()
+                .take(count)
+                .map(|id| Edit::Created { segment: SegmentId(id), incarnation: id })
+                .collect();
+            manifest.append(&edits).unwrap();
+        };
+        for free in [0, EDIT_BYTES / 16, EDIT_BYTES / 2, EDIT_BYTES] {
+            faulty.set_free_space(None);
+            manifest.fill_reserve().unwrap();
+            faulty.set_free_space(Some(0));
+            assert!(manifest.give_up_reserve());
+            faulty.set_free_space(Some(free));
+            // As long as there is space behind the last edit.
+            let space = manifest.file.len().unwrap() + free;
+            while manifest.end + 1600 < space {
+                append(&mut manifest, 40);
+                let told = manifest.fill_reserve().unwrap_err();
+                assert!(told.is_of_full_disk(), "{told:?}");
+                let (_, loaded) = load(&*disk, dir).unwrap();
+                assert!(loaded == manifest.state, "{free} bytes free, at {}", manifest.end);
+            }
+        }
     }
 }
