@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// Of the images that are neither everything nor nothing, one in so many is opened, another one at
 /// each step; all with SEDIMENT_EXHAUSTIVE.
-const THINNED: usize = 48;
+const THINNED: usize = 96;
 
 /// Of the images that are opened, one in so many is crashed again.
 const CRASHED_AGAIN: u64 = 16;

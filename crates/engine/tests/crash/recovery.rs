@@ -11,7 +11,7 @@ use crate::script::{Mode, scripted};
 use crate::world::World;
 
 /// A point of a life in so many is crashed at, and its recoveries cut short.
-const THINNED: usize = 53;
+const THINNED: usize = 97;
 
 /// The operations that opening an image takes, with the background work that follows at once.
 fn recovery_of(image: &CrashImage, setup: Setup) -> Vec<engine::disk::Operation> {
